@@ -1,0 +1,3 @@
+//! The exact arithmetic of Tidegate.
+#![no_std]
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! Tidegate, the library.

@@ -1,0 +1,1 @@
+//! Oracle and conformance suite.
