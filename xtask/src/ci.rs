@@ -1,0 +1,61 @@
+//! `cargo xtask ci`: everything that must hold before a change lands, then the tests.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::house;
+use crate::process::{cargo, run as run_command};
+use crate::steps::Steps;
+use crate::test;
+use crate::totals::Totals;
+use crate::workspace::Workspace;
+
+/// Runs all checks (a failed one does not hide the next) and returns the tests' totals.
+pub fn run(workspace: &Workspace, steps: &mut Steps) -> Option<Totals> {
+    steps.run("house rules", || house_rules(workspace));
+    for (name, mut command) in checks() {
+        steps.run(name, || run_command(command.current_dir(&workspace.root)));
+    }
+    if workspace.root.join("fuzz/Cargo.toml").exists() {
+        steps.run("fuzz targets compile", || run_command(fuzz_check().current_dir(&workspace.root)));
+    }
+    test::run(workspace, steps, &[])
+}
+
+fn house_rules(workspace: &Workspace) -> Result<()> {
+    let broken = house::broken_rules(workspace)?;
+    for line in &broken {
+        println!("    {line}");
+    }
+    match broken.len() {
+        0 => Ok(()),
+        count => bail!("{count} places break a house rule, listed above"),
+    }
+}
+
+fn checks() -> Vec<(&'static str, Command)> {
+    let cargo_with = |words: &[&str]| {
+        let mut command = cargo();
+        command.args(words);
+        command
+    };
+    let mut docs = cargo_with(&["doc", "--workspace", "--lib", "--no-deps"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    vec![
+        ("formatting", cargo_with(&["fmt", "--all", "--check"])),
+        ("clippy", cargo_with(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+        (
+            "tidegate without default features",
+            cargo_with(&["clippy", "-p", "tidegate", "--no-default-features", "--", "-D", "warnings"]),
+        ),
+        ("documentation", docs),
+    ]
+}
+
+/// The fuzz crate is a workspace of its own; in our target directory it shares what is built.
+fn fuzz_check() -> Command {
+    let mut command = cargo();
+    command.args(["check", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target"]);
+    command
+}

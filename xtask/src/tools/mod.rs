@@ -1,0 +1,106 @@
+//! Programs that tests drive: found where the user says, found where an earlier run put them, else
+//! installed. A test reads the path from the tool's variable; a missing program is never skipped.
+
+mod debian;
+mod python;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::Workspace;
+
+/// A program from outside the Rust world.
+pub struct Tool {
+    pub name: &'static str,
+    /// Says where the program is: set by us for the tests, or by the user for us.
+    pub variable: &'static str,
+    /// Looks where earlier runs put it (and, where any version will do, in PATH).
+    pub find: fn(&Workspace) -> Option<PathBuf>,
+    /// Installs it below `target/xtask` and says where. Its error tells what was tried.
+    pub install: fn(&Workspace) -> Result<PathBuf>,
+}
+
+/// All that the tests need. A new one is a line here and a file that knows how to get it.
+const TOOLS: [Tool; 1] = [python::SCHEMATHESIS];
+
+/// The variables that tell the tests where each tool is.
+pub fn provide_all(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
+    let mut variables = Vec::new();
+    for tool in &TOOLS {
+        let told = std::env::var_os(tool.variable).map(PathBuf::from);
+        let path = provide(tool, workspace, told)?;
+        println!("    {}={}", tool.variable, path.display());
+        variables.push((tool.variable.to_owned(), path));
+    }
+    Ok(variables)
+}
+
+fn provide(tool: &Tool, workspace: &Workspace, told: Option<PathBuf>) -> Result<PathBuf> {
+    let (name, variable) = (tool.name, tool.variable);
+    if let Some(path) = told {
+        if !is_program(&path) {
+            bail!("{variable}={}: no program is there: mend the path or unset it", path.display());
+        }
+        return Ok(path);
+    }
+    if let Some(path) = (tool.find)(workspace) {
+        return Ok(path);
+    }
+    println!("    {name} is not here yet: installing it");
+    (tool.install)(workspace).with_context(|| {
+        format!(
+            "the tests need {name}, and it could not be installed (install it and set {variable}=/its/path)"
+        )
+    })
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn workspace() -> Workspace {
+        Workspace { root: "/w".into(), target: "/w/target".into(), packages: Vec::new() }
+    }
+
+    fn tool(find: fn(&Workspace) -> Option<PathBuf>) -> Tool {
+        Tool { name: "thing", variable: "TIDEGATE_THING", find, install: |_| bail!("the registry is away") }
+    }
+
+    #[test]
+    fn the_users_own_comes_first() {
+        let tool = tool(|_| Some("/found".into()));
+        assert_eq!(provide(&tool, &workspace(), Some("/bin/sh".into())).unwrap(), Path::new("/bin/sh"));
+        assert_eq!(provide(&tool, &workspace(), None).unwrap(), Path::new("/found"));
+    }
+
+    #[test]
+    fn a_wrong_path_is_refused_by_name_rather_than_passed_over() {
+        for wrong in ["/no/such/program", "/etc/passwd", "/"] {
+            let error =
+                provide(&tool(|_| Some("/found".into())), &workspace(), Some(wrong.into())).unwrap_err();
+            let expected = format!("TIDEGATE_THING={wrong}: no program is there: mend the path or unset it");
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn missing_and_not_to_be_had_is_an_error_with_the_mend() {
+        let error = provide(&tool(|_| None), &workspace(), None).unwrap_err();
+        let said = format!("{error:#}");
+        assert!(said.contains("set TIDEGATE_THING=/its/path"), "{said}");
+        assert!(said.ends_with("the registry is away"), "{said}");
+    }
+}
