@@ -1,1 +1,3 @@
 //! Tidegate, the library.
+
+mod memory;
