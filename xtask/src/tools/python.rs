@@ -70,7 +70,7 @@ fn suitable_python() -> Result<&'static str> {
     })?;
     match find_python() {
         Some(found) => Ok(found),
-        None => bail!("Debian's python3 is older than 3.10: put a newer one first in PATH"),
+        None => bail!("Debian's python3 cannot make one either: put a newer python3 first in PATH"),
     }
 }
 
