@@ -77,15 +77,19 @@ fn shown(command: &Command) -> String {
     let mut words = Vec::new();
     for (name, value) in command.get_envs() {
         if let Some(value) = value {
-            words.push(format!("{}={}", name.to_string_lossy(), value.to_string_lossy()));
+            let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+            words.push(format!("{name}={}", quoted(&value)));
         }
     }
     let program = command.get_program().to_string_lossy();
     let named = if program.ends_with("/cargo") { "cargo".into() } else { program };
     words.push(named.into_owned());
-    words.extend(command.get_args().map(|word| word.to_string_lossy().into_owned()));
-    let quoted = words.iter().map(|it| if it.contains(' ') { format!("'{it}'") } else { it.clone() });
-    quoted.collect::<Vec<_>>().join(" ")
+    words.extend(command.get_args().map(|word| quoted(&word.to_string_lossy())));
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
 }
 
 fn send_lines(stream: impl Read, lines: &mpsc::Sender<Vec<u8>>) {
@@ -143,6 +147,13 @@ mod tests {
         assert!(error.contains("sh -c") && error.contains("went wrong"), "{error}");
         let error = run(&mut Command::new("/no/such/program")).unwrap_err().to_string();
         assert!(error.contains("/no/such/program"), "{error}");
+    }
+
+    #[test]
+    fn a_command_is_shown_as_one_would_type_it() {
+        let mut command = Command::new("/opt/rust/bin/cargo");
+        command.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--lib"]);
+        assert_eq!(shown(&command), "RUSTDOCFLAGS='-D warnings' cargo doc --lib");
     }
 
     #[test]
