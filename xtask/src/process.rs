@@ -2,10 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+
+/// How long a program's output must pause before we look whether it has ended.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// Cargo, the one that started us (`CARGO`) rather than whichever comes first in PATH.
 pub fn cargo() -> Command {
@@ -40,10 +44,17 @@ pub fn run_watched(command: &mut Command, mut on_line: impl FnMut(&str)) -> Resu
         thread::spawn(move || send_lines(stream, &sender));
     }
     drop(sender);
-    for bytes in lines {
-        let text = String::from_utf8_lossy(&bytes);
-        print!("{text}"); // not stdout() itself: in our own tests the harness must keep such lines back
-        on_line(without_colour(&text).trim_end());
+    loop {
+        match lines.recv_timeout(SILENCE) {
+            Ok(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                print!("{text}"); // not stdout() itself: in our own tests the harness must keep such lines back
+                on_line(without_colour(&text).trim_end());
+            }
+            // A server that a broken test left behind keeps the pipes open for ever.
+            Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_none() => {}
+            Err(_) => break,
+        }
     }
     child.wait().with_context(|| format!("cannot wait for `{line}`"))
 }
@@ -138,6 +149,17 @@ mod tests {
         seen.sort();
         assert_eq!(seen, ["end", "err", "out"]);
         assert_eq!(status.code(), Some(3));
+    }
+
+    #[test]
+    fn what_a_program_leaves_running_is_not_waited_for() {
+        let mut seen = Vec::new();
+        // The sleeper holds both pipes long after the shell that started it has ended.
+        let status =
+            run_watched(&mut shell("echo before; sleep 600 & echo $!"), |line| seen.push(line.to_owned()));
+        assert!(status.unwrap().success());
+        assert_eq!(seen[0], "before");
+        assert!(succeeds(Command::new("kill").arg(&seen[1])), "the sleeper was waited for");
     }
 
     #[test]
