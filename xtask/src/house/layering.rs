@@ -14,6 +14,10 @@ const LAYERS: [(&str, u8); 6] = [
     ("tidegate-cli", 3),
 ];
 
+/// Holds the oracle and the conformance suite. It uses nothing of ours, so that a mistake in our crates
+/// cannot be made twice.
+const JUDGE: &str = "tidegate-testkit";
+
 /// Every dependency that points the wrong way, and every crate without a layer.
 /// Dev-dependencies are free: a crate's tests may use the testkit, which stands on the crate.
 pub fn broken(root: &Path, packages: &[Package]) -> Vec<String> {
@@ -26,7 +30,8 @@ pub fn broken(root: &Path, packages: &[Package]) -> Vec<String> {
                 "{manifest}: {} has no layer: give it one in xtask/src/house/layering.rs",
                 package.name
             )),
-            None => {} // xtask, testkit, benches: they stand on everything, nothing stands on them.
+            None if package.name == JUDGE => broken.extend(stands_on_the_judged(&manifest, package)),
+            None => {} // xtask, benches: they stand on everything, nothing stands on them.
         }
     }
     broken
@@ -48,6 +53,11 @@ fn wrong_ways(manifest: &str, package: &Package, own: u8, packages: &[Package]) 
         }
     }
     broken
+}
+
+fn stands_on_the_judged(manifest: &str, judge: &Package) -> Vec<String> {
+    let judged = judge.dependencies.iter().filter(|it| !it.dev && layer(&it.name).is_some());
+    judged.map(|it| format!("{manifest}: {JUDGE} must not depend on {}, which it judges", it.name)).collect()
 }
 
 fn manifest_of(root: &Path, package: &Package) -> String {
@@ -92,7 +102,8 @@ mod tests {
                 "crates/tidegate-cli",
                 &[("tidegate-server", false), ("tidegate", false)],
             ),
-            package("tidegate-testkit", "testkit", &[("tidegate-core", false), ("tidegate", false)]),
+            package("tidegate-testkit", "testkit", &[("num-rational", false), ("tidegate", true)]),
+            package("tidegate-benches", "benches", &[("tidegate", false), ("tidegate-testkit", false)]),
         ];
         assert_eq!(found(&packages), Vec::<String>::new());
     }
@@ -115,6 +126,14 @@ mod tests {
             "crates/tidegate-server/Cargo.toml: tidegate-server (layer 2) must not depend on tidegate-redis (layer 2)",
         ];
         assert_eq!(found(&packages), expected);
+    }
+
+    #[test]
+    fn the_testkit_judges_from_outside() {
+        let packages = [package("tidegate-testkit", "testkit", &[("tidegate-core", false)])];
+        let expected =
+            "testkit/Cargo.toml: tidegate-testkit must not depend on tidegate-core, which it judges";
+        assert_eq!(found(&packages), [expected]);
     }
 
     #[test]
