@@ -66,12 +66,13 @@ impl Rule for Bucket {
     }
 
     fn penalize(&mut self, t: u64, n: u64) -> u64 {
-        // Charges are whole units, so a fraction above the bound stays where it is.
-        let level = self.level(t);
-        let room = (&level + whole(self.limit.debt())).floor().to_integer().to_u64().unwrap_or(0);
-        let applied = n.min(room);
-        self.set(t, level - whole(applied));
-        n - applied
+        let lowest = -whole(self.limit.debt());
+        let wanted = self.level(t) - whole(n);
+        let reached = wanted.clone().max(lowest);
+        // Half a unit cut off is reported as one: the caller must not count on a charge that was not made.
+        let cut = (&reached - wanted).ceil().to_integer().to_u64();
+        self.set(t, reached);
+        cut.unwrap_or(n)
     }
 
     fn remaining(&self, t: u64) -> u64 {

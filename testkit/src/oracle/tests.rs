@@ -85,12 +85,12 @@ fn a_penalty_reaches_the_bound_of_the_debt_and_reports_the_rest() {
 }
 
 #[test]
-fn forced_charges_leave_the_fraction_above_the_bound() {
+fn a_forced_charge_stops_at_the_debt_and_a_part_of_a_unit_cut_counts_as_one() {
     let mut key = key(vec![bucket(2, 1, SECOND)]);
     key.check(0, 2);
-    // Half a token is there; two whole ones may be owed, so two are taken: the level is -1.5.
+    // Half a token is there and two may be owed, so two and a half of nine are taken.
     assert_eq!(key.penalize(SECOND / 2, 9), [7]);
-    assert_eq!(key.peek(SECOND / 2).headline().retry_after_us, Some(1_500_000));
+    assert_eq!(key.peek(SECOND / 2).headline().retry_after_us, Some(2_000_000));
 }
 
 #[test]
