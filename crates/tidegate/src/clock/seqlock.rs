@@ -224,6 +224,18 @@ mod tests {
         });
     }
 
+    /// Also with a clock whose readings put no order on anything else, as the other test's do.
+    #[test]
+    fn no_course_is_a_mix_of_two() {
+        model(|shared| {
+            let (theirs, version) = (Arc::clone(shared), shared.read().2);
+            let reader = thread::spawn(move || theirs.lock.read(|| 0).0);
+            shared.lock.replace(version, || 20, |_, boot| following(boot));
+            let course = reader.join().unwrap();
+            assert!(course == OLD || course == following(20), "{course:?}");
+        });
+    }
+
     #[test]
     fn a_version_is_replaced_once_however_many_try() {
         model(|shared| {
