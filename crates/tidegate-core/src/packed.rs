@@ -63,6 +63,19 @@ impl Limit {
         })
     }
 
+    /// The words of a key never seen; 0 for a log, which has none yet.
+    pub fn pack_untouched(&self) -> [u64; 2] {
+        match &self.shape {
+            Shape::Bucket(bucket) => self.pack(State::Bucket(bucket.full())),
+            Shape::Fixed(_) | Shape::Log(_) | Shape::Counter(_) => [0, 0],
+        }
+    }
+
+    /// Whether this limit's state is a log, which its word can only point to.
+    pub fn keeps_log(&self) -> bool {
+        matches!(self.shape, Shape::Log(_))
+    }
+
     /// Whether every level, from the deepest debt to full, fits one word.
     #[inline]
     fn is_narrow(&self, bucket: &Bucket) -> bool {

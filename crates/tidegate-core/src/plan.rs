@@ -59,6 +59,11 @@ pub struct Penalty {
 }
 
 impl Penalty {
+    /// Nothing was charged and nothing cut; the key stands as `after` says.
+    pub fn nothing(after: Decision) -> Self {
+        Penalty { after, cuts: [0; MAX_LIMITS] }
+    }
+
     /// For each limit, what of the charge was cut because it would have exceeded the debt allowed.
     pub fn cuts(&self) -> &[u64] {
         &self.cuts[..self.after.limits().len()]
@@ -131,8 +136,8 @@ impl Plan {
     }
 
     /// Gives `units` back to every limit, none past its capacity or below an empty window.
-    pub fn credit(&self, cells: &mut impl Cells, now: Timestamp, units: Units) -> Decision {
-        self.change(cells, now, units, |limit, held, _| (limit.credit(held, units.get()), 0)).after
+    pub fn credit(&self, cells: &mut impl Cells, now: Timestamp, units: Units) -> Penalty {
+        self.change(cells, now, units, |limit, held, _| (limit.credit(held, units.get()), 0))
     }
 
     /// Charges `units` to every limit whether they fit or not, down to the debt each allows.

@@ -1,3 +1,40 @@
-//! Tidegate, the library.
+//! Exact rate limiting: token bucket, GCRA, leaky bucket, fixed window, sliding window log and sliding window
+//! counter, several limits together all or nothing, in bounded memory.
+//!
+//! ```
+//! use tidegate::{Limit, Limiter, Period, Policy, Rate};
+//!
+//! let limiter = Limiter::new(
+//!     Policy::builder("api")
+//!         .limit("burst", Limit::token_bucket(100, Rate::per_second(10)))
+//!         .limit("daily", Limit::fixed_window(10_000, Period::DAY))
+//!         .build()?,
+//! );
+//! let api = limiter.policy("api")?;
+//! let decision = api.check("user:42", 3);
+//! assert!(decision.is_allowed());
+//! assert_eq!(decision.remaining(), 97);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What every decision means, to the microsecond, is fixed by [`tidegate_core`]; this crate adds keys, a
+//! [`MemoryStore`], a [`clock`] and policies that can be changed while they run.
+#![forbid(unsafe_code)]
 
+mod active;
+pub mod clock;
+mod handle;
+mod limiter;
 mod memory;
+mod policy;
+pub mod store;
+
+pub use active::{ActivePolicy, PlanId, PolicyNumber};
+pub use handle::PolicyHandle;
+pub use limiter::{Limiter, LimiterBuilder, Reload, TooManyFigures, UnknownPolicy};
+pub use memory::{MemoryStats, MemoryStore, MemoryStoreBuilder, OnFull};
+pub use policy::{KeyPattern, Policy, PolicyBuilder, PolicyError, PolicySet};
+pub use tidegate_core::{
+    Algorithm, Cost, Decision, Figures, KeyState, Limit, LimitDecision, LimitError, MAX_LIMITS,
+    MAX_LOG_LIMIT, Outcome, Penalty, Period, Plan, QuantityError, Rate, Timestamp, Units, Wait,
+};

@@ -1,0 +1,136 @@
+//! The handle on one policy: every verb a caller has.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tidegate_core::{Cost, Decision, Penalty, Timestamp, Units};
+
+use crate::limiter::{Cell, Shared};
+use crate::memory::MemoryStore;
+use crate::policy::Policy;
+use crate::store::{Adjustment, Ask, Check, Decisions, Store};
+
+/// The handle on one policy of a [`Limiter`](crate::Limiter). Cheap to clone; it follows reloads.
+///
+/// With a store in memory each verb answers in a plain call. With a store that does I/O each returns a future
+/// of `Result<_, StoreError>`.
+pub struct PolicyHandle<S: Store = MemoryStore> {
+    pub(crate) shared: Arc<Shared<S>>,
+    pub(crate) cell: Cell,
+}
+
+impl<S: Store> PolicyHandle<S> {
+    pub(crate) fn new(shared: Arc<Shared<S>>, cell: Cell) -> Self {
+        PolicyHandle { shared, cell }
+    }
+
+    /// The policy in the version now in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(self.cell.load().policy())
+    }
+
+    /// Decides whether `key` may have `cost` now, and charges it if so. Cost 0 is a peek.
+    ///
+    /// `cost` is a `u32` or a [`Cost`], which goes up to 10^12.
+    #[inline]
+    pub fn check(&self, key: impl AsRef<[u8]>, cost: impl Into<Cost>) -> S::Answer<Decision> {
+        self.check_at(key, cost, self.shared.clock.now())
+    }
+
+    /// As [`check`](Self::check), at an instant of the caller's. A stamp older than the key's last charge
+    /// counts as that charge's.
+    #[inline]
+    pub fn check_at(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: impl Into<Cost>,
+        now: Timestamp,
+    ) -> S::Answer<Decision> {
+        self.ask(key.as_ref(), Ask::Exactly(cost.into()), now)
+    }
+
+    /// Takes as much as there is, at most `max`: [`Decision::charged`] says how much. Refused if there is
+    /// nothing at all.
+    pub fn check_up_to(&self, key: impl AsRef<[u8]>, max: impl Into<Cost>) -> S::Answer<Decision> {
+        self.check_up_to_at(key, max, self.shared.clock.now())
+    }
+
+    /// As [`check_up_to`](Self::check_up_to), at an instant of the caller's.
+    pub fn check_up_to_at(
+        &self,
+        key: impl AsRef<[u8]>,
+        max: impl Into<Cost>,
+        now: Timestamp,
+    ) -> S::Answer<Decision> {
+        self.ask(key.as_ref(), Ask::UpTo(max.into()), now)
+    }
+
+    /// How the key stands, changing nothing. Refused if it is in debt.
+    pub fn peek(&self, key: impl AsRef<[u8]>) -> S::Answer<Decision> {
+        self.peek_at(key, self.shared.clock.now())
+    }
+
+    /// As [`peek`](Self::peek), at an instant of the caller's.
+    pub fn peek_at(&self, key: impl AsRef<[u8]>, now: Timestamp) -> S::Answer<Decision> {
+        self.check_at(key, Cost::PEEK, now)
+    }
+
+    /// Gives units back, to no more than a full bucket or an empty window. Returns how the key then stands.
+    pub fn credit(&self, key: impl AsRef<[u8]>, units: impl Into<Units>) -> S::Answer<Decision> {
+        self.credit_at(key, units, self.shared.clock.now())
+    }
+
+    /// As [`credit`](Self::credit), at an instant of the caller's.
+    pub fn credit_at(
+        &self,
+        key: impl AsRef<[u8]>,
+        units: impl Into<Units>,
+        now: Timestamp,
+    ) -> S::Answer<Decision> {
+        S::map(self.adjust(key.as_ref(), Adjustment::Credit(units.into()), now), |done| done.after)
+    }
+
+    /// Charges units whether they fit or not, into debt if need be. Says how the key then stands, and what of
+    /// the charge was cut because it went past the debt a limit allows.
+    pub fn penalize(&self, key: impl AsRef<[u8]>, units: impl Into<Units>) -> S::Answer<Penalty> {
+        self.penalize_at(key, units, self.shared.clock.now())
+    }
+
+    /// As [`penalize`](Self::penalize), at an instant of the caller's.
+    pub fn penalize_at(
+        &self,
+        key: impl AsRef<[u8]>,
+        units: impl Into<Units>,
+        now: Timestamp,
+    ) -> S::Answer<Penalty> {
+        self.adjust(key.as_ref(), Adjustment::Penalize(units.into()), now)
+    }
+
+    /// Forgets the key: its buckets are full and its windows empty again. Returns how it then stands.
+    pub fn reset(&self, key: impl AsRef<[u8]>) -> S::Answer<Decision> {
+        S::map(self.adjust(key.as_ref(), Adjustment::Reset, self.shared.clock.now()), |done| done.after)
+    }
+
+    #[inline]
+    fn ask(&self, key: &[u8], ask: Ask, now: Timestamp) -> S::Answer<Decision> {
+        let policy = self.cell.load();
+        let checks = [Check { policy: &policy, key, ask }];
+        S::map(self.shared.store.check(now, &checks), Decisions::into_single)
+    }
+
+    fn adjust(&self, key: &[u8], adjustment: Adjustment, now: Timestamp) -> S::Answer<Penalty> {
+        self.shared.store.adjust(now, &self.cell.load(), key, adjustment)
+    }
+}
+
+impl<S: Store> Clone for PolicyHandle<S> {
+    fn clone(&self) -> Self {
+        PolicyHandle { shared: Arc::clone(&self.shared), cell: Arc::clone(&self.cell) }
+    }
+}
+
+impl<S: Store> fmt::Debug for PolicyHandle<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PolicyHandle").field("policy", &self.policy().name()).finish_non_exhaustive()
+    }
+}

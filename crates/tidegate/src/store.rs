@@ -1,0 +1,135 @@
+//! What a limiter asks of whatever keeps its state.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+
+use tidegate_core::{Cost, Decision, KeyState, Penalty, Plan, Timestamp, Units};
+
+use crate::active::{ActivePolicy, PlanId};
+
+/// One check: a key, under a policy, at a cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Check<'a> {
+    /// The policy, in the version in force.
+    pub policy: &'a Arc<ActivePolicy>,
+    /// The client's key: any bytes.
+    pub key: &'a [u8],
+    /// What is asked for.
+    pub ask: Ask,
+}
+
+/// What a check asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Exactly this much, or nothing.
+    Exactly(Cost),
+    /// As much as there is, at most this.
+    UpTo(Cost),
+}
+
+/// A change of a key's state that is not a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Adjustment {
+    /// Gives units back.
+    Credit(Units),
+    /// Charges units whether they fit or not.
+    Penalize(Units),
+    /// Forgets the key: full buckets, empty windows.
+    Reset,
+}
+
+/// The answers to a list of checks, in its order.
+#[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "one check is the usual case and must not allocate")]
+pub enum Decisions {
+    /// Of a single check.
+    One(Decision),
+    /// Of any other number.
+    Many(Vec<Decision>),
+}
+
+impl Decisions {
+    /// The decision of a single check; of the first, if there were several.
+    ///
+    /// # Panics
+    /// Of no check at all: a store answers each check it is given.
+    #[inline]
+    pub fn into_single(self) -> Decision {
+        match self {
+            Decisions::One(decision) => decision,
+            Decisions::Many(decisions) => decisions[0],
+        }
+    }
+
+    /// All of them.
+    pub fn into_vec(self) -> Vec<Decision> {
+        match self {
+            Decisions::One(decision) => vec![decision],
+            Decisions::Many(decisions) => decisions,
+        }
+    }
+}
+
+/// A key's state and the figures it stands under, copied out of the store.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The figures in force for the key.
+    pub plan: Plan,
+    /// What the key holds.
+    pub state: KeyState,
+}
+
+/// A store that could not answer. A check that ends so may have been charged once.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the store {store} could not answer: {reason}")]
+pub struct StoreError {
+    /// Which store.
+    pub store: String,
+    /// What went wrong, and what mends it.
+    pub reason: String,
+}
+
+/// Keeps the state of keys and applies the arithmetic of [`tidegate_core`] to it, atomically.
+///
+/// A store knows no algorithm. One that decides in a plain call answers with the thing itself
+/// (`type Answer<T> = T`), one that does I/O with a future of `Result<T, StoreError>`; whoever is generic over
+/// stores writes each verb once, with [`Store::map`] to go on and [`Store::settled`] to wait.
+pub trait Store: Send + Sync + 'static {
+    /// How this store answers with a `T`.
+    type Answer<T: Send + 'static>: Send;
+
+    /// Takes notice of the policies now in force: these are all there are. Checks under versions that they
+    /// supersede may still be on their way.
+    fn install(&self, policies: &[Arc<ActivePolicy>]);
+
+    /// Lets state of policies that are no more go, and tells under which plans there is state still. Called
+    /// after each change of the policies.
+    fn sweep(&self, now: Timestamp) -> BTreeSet<PlanId>;
+
+    /// Decides checks that are independent of one another, in order.
+    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Self::Answer<Decisions>;
+
+    /// Changes a key's state outright.
+    fn adjust(
+        &self,
+        now: Timestamp,
+        policy: &Arc<ActivePolicy>,
+        key: &[u8],
+        adjustment: Adjustment,
+    ) -> Self::Answer<Penalty>;
+
+    /// Copies a key's state out.
+    fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Self::Answer<Snapshot>;
+
+    /// Goes on with an answer.
+    fn map<T, U>(answer: Self::Answer<T>, go_on: impl FnOnce(T) -> U + Send + 'static) -> Self::Answer<U>
+    where
+        T: Send + 'static,
+        U: Send + 'static;
+
+    /// Waits for an answer.
+    fn settled<T: Send + 'static>(
+        answer: Self::Answer<T>,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send;
+}
