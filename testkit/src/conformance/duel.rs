@@ -14,6 +14,8 @@ pub struct Duel<'a> {
     limits: Vec<LimitSpec>,
     keys: BTreeMap<Vec<u8>, Oracle>,
     newest_us: u64,
+    /// When the figures in force came into force.
+    since_us: u64,
 }
 
 /// One answer, as given and as it has to be.
@@ -32,7 +34,14 @@ impl<'a> Duel<'a> {
     pub fn start(subject: &'a mut dyn Subject, limits: &[LimitSpec]) -> Result<Self, String> {
         subject.install(limits)?;
         let offers = subject.offers();
-        Ok(Duel { subject, offers, limits: limits.to_vec(), keys: BTreeMap::new(), newest_us: 0 })
+        Ok(Duel {
+            subject,
+            offers,
+            limits: limits.to_vec(),
+            keys: BTreeMap::new(),
+            newest_us: 0,
+            since_us: 0,
+        })
     }
 
     /// What the subject offers.
@@ -45,9 +54,13 @@ impl<'a> Duel<'a> {
         &self.limits
     }
 
-    /// The oldest stamp the subject may be asked with now.
-    pub fn oldest_us(&self) -> u64 {
-        self.offers.steps_back.oldest_after(self.newest_us)
+    /// The oldest stamp the subject may be asked with now about a key.
+    ///
+    /// A key that was never charged keeps no stamp, so it cannot remember that figures changed after `at_us`.
+    pub fn oldest_us(&mut self, key: &[u8]) -> u64 {
+        let oldest = self.offers.steps_back.oldest_after(self.newest_us);
+        let unseen = self.oracle(key).last_us().is_none();
+        if unseen { oldest.max(self.since_us) } else { oldest }
     }
 
     /// The newest stamp either was asked with.
@@ -110,6 +123,7 @@ impl<'a> Duel<'a> {
     /// Puts other limits in force for every key. Nothing is touched: what a key becomes shows at its next check.
     pub fn reload(&mut self, limits: &[LimitSpec], since_us: u64) {
         self.note(since_us);
+        self.since_us = since_us;
         self.limits = limits.to_vec();
         let policy = policy_for_oracle(limits);
         self.keys.values_mut().for_each(|key| key.reload(policy.clone(), since_us));

@@ -8,20 +8,32 @@
 //! let mut subject = OracleSubject::default();
 //! conformance::worked_examples(&mut subject);
 //! conformance::cases(&mut subject);
+//! conformance::keys_apart(&mut subject);
+//! conformance::random_traces(&mut subject, 16);
+//! conformance::edges(&mut subject, 16);
+//! conformance::bound(&mut subject, 16);
 //! ```
 
 mod agree;
 mod duel;
+mod edges;
 mod headers;
+mod keys;
 mod oracle_subject;
+mod random;
+mod resolve;
+mod runner;
 mod subject;
 #[cfg(test)]
 mod tests;
 
 pub use agree::agree;
 pub use duel::{Answered, Duel};
+pub use edges::{bound, edges};
 pub(crate) use headers::expect as header_is;
+pub use keys::{keys_apart, odd_keys};
 pub use oracle_subject::OracleSubject;
+pub use random::random_traces;
 pub use subject::{Offers, Resolution, StepsBack, Subject, SubjectAnswer};
 
 use crate::cases::{self as all_cases, Case, Ran};

@@ -78,7 +78,8 @@ impl Rule for SlidingLog {
     }
 
     fn reset_after(&self, t: u64) -> Option<u128> {
-        self.first_wait(t, |sum| sum == 0)
+        let live_until = self.entries.iter().map(|entry| self.expires(entry)).max().unwrap_or(0);
+        Some(live_until.saturating_sub(t.into()))
     }
 
     fn grows_after(&self, t: u64) -> Option<u128> {

@@ -53,6 +53,11 @@ impl Oracle {
         self.last.map_or(now_us, |last| last.max(now_us))
     }
 
+    /// When the key was last charged, credited or penalized.
+    pub fn last_us(&self) -> Option<u64> {
+        self.last
+    }
+
     /// Decides a check of `cost`, and charges it to every limit if every limit admits it.
     pub fn check(&mut self, now_us: u64, cost: u64) -> OracleDecision {
         let t = self.decided_at(now_us);
