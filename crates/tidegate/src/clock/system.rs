@@ -32,12 +32,15 @@ const STRETCH: Duration = Duration::from_secs(60);
 /// limits whose windows are aligned to the calendar.
 ///
 /// The time since boot is `CLOCK_BOOTTIME` on Linux, Android, Fuchsia and OpenBSD, and its like on Apple's systems,
-/// because that counts while the machine is suspended: a laptop or a frozen virtual machine that wakes
-/// after an hour gives its clients the hour's tokens, as the wall clock would. `CLOCK_MONOTONIC`, and with
-/// it [`std::time::Instant`], stands still meanwhile on Linux. Elsewhere `Instant` has to do, and what it misses
+/// because that counts while the machine is suspended: one that wakes after an hour gives its clients the
+/// hour's tokens, as the wall clock would. `CLOCK_MONOTONIC`, and with it [`std::time::Instant`], stands still
+/// meanwhile on Linux. Elsewhere `Instant` has to do, and what it misses
 /// in a suspension is slewed like a step of the wall clock.
 ///
-/// Reading takes no lock; see [`Clock::now`]. A clone is the same clock. Two clocks made by
+/// Reading writes nothing that threads share, and waits only while another thread is in the middle of the few
+/// stores by which it puts a new estimate in force, once a second. Readings go up across all threads.
+///
+/// A clone is the same clock. Two clocks made by
 /// [`SystemClock::new`] agree only as well as the wall clock did with itself between the two calls.
 ///
 /// # Sleeping
