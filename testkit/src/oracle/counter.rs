@@ -32,14 +32,20 @@ impl SlidingCounter {
         self.limit.period_us
     }
 
-    fn view(&self, t: u64) -> View {
+    /// What was used in the two windows in view, under whatever figures.
+    fn kept(&self, t: u64) -> View {
         let number = t / self.window();
-        let count = |number: Option<u64>| {
-            let kept = number.and_then(|number| self.counts.get(&number)).copied().unwrap_or(0);
-            kept.min(self.limit.heaviest_count())
-        };
+        let count =
+            |number: Option<u64>| number.and_then(|number| self.counts.get(&number)).copied().unwrap_or(0);
         let (previous, current) = (count(number.checked_sub(1)), count(Some(number)));
         View { previous, current, elapsed: t % self.window() }
+    }
+
+    /// What of it counts.
+    fn view(&self, t: u64) -> View {
+        let kept = self.kept(t);
+        let most = self.limit.heaviest_count();
+        View { previous: kept.previous.min(most), current: kept.current.min(most), ..kept }
     }
 
     fn set_current(&mut self, t: u64, count: u64) {
@@ -86,18 +92,18 @@ impl Rule for SlidingCounter {
     }
 
     fn charge(&mut self, t: u64, cost: u64) {
-        self.set_current(t, self.view(t).current + cost);
+        self.set_current(t, self.kept(t).current + cost);
     }
 
     fn credit(&mut self, t: u64, n: u64) {
-        self.set_current(t, self.view(t).current.saturating_sub(n));
+        self.set_current(t, self.kept(t).current.saturating_sub(n));
     }
 
     fn penalize(&mut self, t: u64, n: u64) -> u64 {
         let most = whole(self.limit.capacity) + whole(self.limit.debt());
         let room = (most - self.estimate(t)).floor().to_integer().to_u64().unwrap_or(0);
         let applied = n.min(room);
-        self.set_current(t, self.view(t).current + applied);
+        self.set_current(t, self.kept(t).current + applied);
         n - applied
     }
 
@@ -110,7 +116,7 @@ impl Rule for SlidingCounter {
     }
 
     fn reset_after(&self, t: u64) -> Option<u128> {
-        let view = self.view(t);
+        let view = self.kept(t);
         let to_end = u128::from(self.window() - view.elapsed);
         Some(match (view.current, view.previous) {
             (0, 0) => 0,

@@ -21,9 +21,14 @@ impl FixedWindow {
         t / self.limit.period_us
     }
 
+    /// What was used in the window that holds `t`, under whatever figures.
+    fn kept(&self, t: u64) -> u64 {
+        self.counts.get(&self.number(t)).copied().unwrap_or(0)
+    }
+
+    /// What of it counts.
     fn count(&self, t: u64) -> u64 {
-        let kept = self.counts.get(&self.number(t)).copied().unwrap_or(0);
-        kept.min(self.limit.heaviest_count())
+        self.kept(t).min(self.limit.heaviest_count())
     }
 
     fn set(&mut self, t: u64, count: u64) {
@@ -41,18 +46,17 @@ impl Rule for FixedWindow {
     }
 
     fn charge(&mut self, t: u64, cost: u64) {
-        self.set(t, self.count(t) + cost);
+        self.set(t, self.kept(t) + cost);
     }
 
     fn credit(&mut self, t: u64, n: u64) {
-        self.set(t, self.count(t).saturating_sub(n));
+        self.set(t, self.kept(t).saturating_sub(n));
     }
 
     fn penalize(&mut self, t: u64, n: u64) -> u64 {
-        let count = self.count(t);
         let most = self.limit.capacity + self.limit.debt();
-        let applied = n.min(most.saturating_sub(count));
-        self.set(t, count + applied);
+        let applied = n.min(most.saturating_sub(self.count(t)));
+        self.set(t, self.kept(t) + applied);
         n - applied
     }
 
@@ -71,7 +75,7 @@ impl Rule for FixedWindow {
     }
 
     fn reset_after(&self, t: u64) -> Option<u128> {
-        Some(if self.count(t) == 0 { 0 } else { self.to_window_end(t) })
+        Some(if self.kept(t) == 0 { 0 } else { self.to_window_end(t) })
     }
 
     fn grows_after(&self, t: u64) -> Option<u128> {
@@ -82,7 +86,7 @@ impl Rule for FixedWindow {
         let mut carried = FixedWindow { limit: new.clone(), counts: self.counts.clone() };
         if new.period_us != self.limit.period_us {
             carried.counts.clear();
-            carried.set(t, self.count(t));
+            carried.set(t, self.kept(t));
         }
         Box::new(carried)
     }

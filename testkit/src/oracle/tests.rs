@@ -217,3 +217,34 @@ fn a_reload_carries_windows_over() {
         assert_eq!(remaining(&key.peek(215)), [14], "{kind:?}");
     }
 }
+
+#[test]
+fn a_window_lowered_to_nothing_owes_nothing_and_forgets_nothing() {
+    let kinds = [Kind::FixedWindow, Kind::SlidingWindowLog, Kind::SlidingWindowCounter];
+    for (kind, as_new_after) in kinds.into_iter().zip([60, 60, 120]) {
+        let policy = |limit| OraclePolicy { limits: vec![window(kind, limit, 60 * SECOND)] };
+        let mut key = Oracle::new(policy(5));
+        key.check(0, 3);
+        key.reload(policy(0), 0);
+        // What was used counts as at most twice the limit, which is nothing: not overdrawn, as no bucket would be.
+        let peek = key.peek(0);
+        assert_eq!(peek.outcome, Outcome::Allowed, "{kind:?}");
+        // But it is kept, so the key is not as new.
+        assert_eq!(peek.headline().reset_after_us, Some(as_new_after * 1_000_000), "{kind:?}");
+        key.reload(policy(5), 0);
+        assert_eq!(remaining(&key.peek(0)), [2], "{kind:?}");
+    }
+}
+
+#[test]
+fn a_credit_takes_from_what_is_kept_not_from_what_counts() {
+    for kind in [Kind::FixedWindow, Kind::SlidingWindowLog, Kind::SlidingWindowCounter] {
+        let mut key = key(vec![window(kind, 100, 60 * SECOND)]);
+        key.check(0, 100);
+        key.reload(OraclePolicy { limits: vec![window(kind, 10, 60 * SECOND)] }, 0);
+        key.credit(0, 15);
+        assert_eq!(key.check(0, 1).outcome, Outcome::Denied, "{kind:?}: 85 of 10 are used");
+        key.credit(0, 80);
+        assert_eq!(remaining(&key.peek(0)), [5], "{kind:?}");
+    }
+}
