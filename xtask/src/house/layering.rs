@@ -1,17 +1,18 @@
-//! Who may depend on whom: core <- tidegate <- {redis, tower, server} <- cli.
+//! Who may depend on whom: core <- tidegate <- fields <- {redis, tower, server} <- cli.
 
 use std::path::Path;
 
 use crate::workspace::Package;
 
 /// The layer of each published crate. A crate depends only on lower layers, never on its own.
-const LAYERS: [(&str, u8); 6] = [
+const LAYERS: [(&str, u8); 7] = [
     ("tidegate-core", 0),
     ("tidegate", 1),
-    ("tidegate-redis", 2),
-    ("tidegate-tower", 2),
-    ("tidegate-server", 2),
-    ("tidegate-cli", 3),
+    ("tidegate-fields", 2),
+    ("tidegate-redis", 3),
+    ("tidegate-tower", 3),
+    ("tidegate-server", 3),
+    ("tidegate-cli", 4),
 ];
 
 /// Holds the oracle and the conformance suite. It uses nothing of ours, so that a mistake in our crates
@@ -122,8 +123,8 @@ mod tests {
             package("tidegate-server", "crates/tidegate-server", &[("tidegate-redis", false)]),
         ];
         let expected = [
-            "crates/tidegate/Cargo.toml: tidegate (layer 1) must not depend on tidegate-server (layer 2)",
-            "crates/tidegate-server/Cargo.toml: tidegate-server (layer 2) must not depend on tidegate-redis (layer 2)",
+            "crates/tidegate/Cargo.toml: tidegate (layer 1) must not depend on tidegate-server (layer 3)",
+            "crates/tidegate-server/Cargo.toml: tidegate-server (layer 3) must not depend on tidegate-redis (layer 3)",
         ];
         assert_eq!(found(&packages), expected);
     }
