@@ -38,12 +38,39 @@ pub(crate) enum Verdict {
 /// What a limit held at the decided instant, after the charge if there was one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Basis {
-    Bucket { bucket: Bucket, level: Level, leaky: bool },
-    Fixed { limit: u64, count: u64, ends_in: u64 },
-    Counter { window: Window, pair: Pair, elapsed: u64 },
-    Log { limit: u64, used: u64, admits_in: u64, grows_in: u64, reset_after: u64 },
-    Queued { limit: u64, admits_in: MaybeNever, reset_after: MaybeNever },
-    Unknown { limit: u64 },
+    Bucket {
+        bucket: Bucket,
+        level: Level,
+        leaky: bool,
+    },
+    Fixed {
+        limit: u64,
+        count: u64,
+        ends_in: u64,
+    },
+    /// The counts as they enter the arithmetic, and whether anything is kept at all.
+    Counter {
+        window: Window,
+        pair: Pair,
+        elapsed: u64,
+        previous_kept: bool,
+        current_kept: bool,
+    },
+    Log {
+        limit: u64,
+        used: u64,
+        admits_in: u64,
+        grows_in: u64,
+        reset_after: u64,
+    },
+    Queued {
+        limit: u64,
+        admits_in: MaybeNever,
+        reset_after: MaybeNever,
+    },
+    Unknown {
+        limit: u64,
+    },
 }
 
 /// A wait or never, in half the room that an `Option` of a wait takes.
@@ -138,7 +165,7 @@ impl LimitDecision {
         match &self.basis {
             Basis::Bucket { bucket, level, .. } => bucket.whole(*level),
             Basis::Fixed { limit, count, .. } => limit.saturating_sub(*count),
-            Basis::Counter { window, pair, elapsed } => {
+            Basis::Counter { window, pair, elapsed, .. } => {
                 window.limit().saturating_sub(window.estimate(*pair, *elapsed))
             }
             Basis::Log { limit, used, .. } => limit.saturating_sub(*used),
@@ -161,7 +188,9 @@ impl LimitDecision {
             Basis::Bucket { bucket, level, .. } => bucket.wait_for(*level, bucket.full()),
             Basis::Fixed { count: 0, .. } => Some(Wait::ZERO),
             Basis::Fixed { ends_in, .. } => Some(micros(*ends_in)),
-            Basis::Counter { window, pair, elapsed } => Some(window.counter_reset(*pair, *elapsed)),
+            Basis::Counter { window, elapsed, previous_kept, current_kept, .. } => {
+                Some(window.counter_reset(*previous_kept, *current_kept, *elapsed))
+            }
             Basis::Log { reset_after, .. } => Some(micros(*reset_after)),
             Basis::Queued { reset_after, .. } => reset_after.get(),
             Basis::Unknown { .. } => None,
@@ -212,7 +241,7 @@ impl LimitDecision {
         match &self.basis {
             Basis::Bucket { bucket, level, .. } => bucket.wait_for(*level, bucket.level_of(cost)),
             Basis::Fixed { ends_in, .. } => Some(micros(*ends_in)),
-            Basis::Counter { window, pair, elapsed } => Some(window.counter_wait(*pair, *elapsed, cost)),
+            Basis::Counter { window, pair, elapsed, .. } => Some(window.counter_wait(*pair, *elapsed, cost)),
             Basis::Log { admits_in, .. } => Some(micros(*admits_in)),
             Basis::Queued { admits_in, .. } => admits_in.get(),
             Basis::Unknown { .. } => None,

@@ -5,7 +5,7 @@ use crate::decision::MAX_LIMITS;
 use crate::figures::{Basis, LimitDecision, Taken, Verdict};
 use crate::limit::{Algorithm, Limit, Shape};
 use crate::log::Log;
-use crate::quantity::Timestamp;
+use crate::quantity::{Timestamp, Wait};
 use crate::state::{Cells, State};
 use crate::window::Pair;
 
@@ -61,7 +61,7 @@ impl Limit {
                 (used + cost <= window.limit(), cost > window.limit())
             }
             (Shape::Fixed(window) | Shape::Log(window), Held::Fixed(used) | Held::Log(used)) => {
-                (used + cost <= window.limit(), cost > window.limit())
+                (used.min(self.most_counted(window)) + cost <= window.limit(), cost > window.limit())
             }
             _ => (false, false),
         };
@@ -153,6 +153,11 @@ impl Limit {
         }
     }
 
+    /// Time from `at` until what is held then is as new; `None` if never. `kept` is needed for a log only.
+    pub(crate) fn as_new_after(&self, held: Held, kept: State<'_>, at: Timestamp) -> Option<Wait> {
+        self.decided(held, kept, at, Verdict::Fits, 0, Taken::Nothing).reset_after()
+    }
+
     /// This limit's share in a decision; `kept` is needed for a log only.
     #[inline]
     pub(crate) fn decided(
@@ -172,9 +177,13 @@ impl Limit {
             (Shape::Fixed(window), Held::Fixed(count)) => {
                 Basis::Fixed { limit: window.limit(), count, ends_in: window.ends_in(at) }
             }
-            (Shape::Counter(window), Held::Counter(pair)) => {
-                Basis::Counter { window: *window, pair: self.counted(pair), elapsed: window.elapsed(at) }
-            }
+            (Shape::Counter(window), Held::Counter(pair)) => Basis::Counter {
+                window: *window,
+                pair: self.counted(pair),
+                elapsed: window.elapsed(at),
+                previous_kept: pair.previous > 0,
+                current_kept: pair.current > 0,
+            },
             (Shape::Log(window), Held::Log(used)) => {
                 let limit = window.limit();
                 let wait = |cost: u64| match (kept, limit.checked_sub(cost)) {

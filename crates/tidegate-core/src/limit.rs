@@ -225,6 +225,16 @@ impl Limit {
         }
     }
 
+    /// The longest this limit takes to be as new: from the deepest debt to full, or until all counts are gone.
+    pub(crate) fn as_new_within(&self) -> Option<Wait> {
+        let windows = match &self.shape {
+            Shape::Bucket(bucket) => return bucket.wait_for(-bucket.level_of(self.debt), bucket.full()),
+            Shape::Fixed(window) | Shape::Log(window) => window.length(),
+            Shape::Counter(window) => 2 * window.length(),
+        };
+        Some(Wait::from_micros(u128::from(windows)))
+    }
+
     /// The highest count that enters the arithmetic, however many were counted under other figures.
     pub(crate) fn most_counted(&self, window: &Window) -> u64 {
         window.limit() + window.limit().max(self.debt)

@@ -147,11 +147,24 @@ impl Plan {
 
     /// Time from `now` until every limit is as new; `None` if one never will be.
     pub fn as_new_after(&self, cells: &impl Cells, now: Timestamp) -> Option<Wait> {
-        let peek = self.peek(cells, now);
-        peek.limits()
-            .iter()
-            .map(LimitDecision::reset_after)
-            .try_fold(Wait::ZERO, |most, wait| wait.map(|wait| most.max(wait)))
+        let at = now.max(cells.last());
+        self.limits.iter().enumerate().try_fold(Wait::ZERO, |most, (index, limit)| {
+            let kept = cells.load(index, limit);
+            Some(most.max(limit.as_new_after(limit.hold(kept, cells.last(), at), kept, at)?))
+        })
+    }
+
+    /// No key takes longer than this to be as new after its last charge, whatever it was charged; `None` if one may
+    /// never be.
+    ///
+    /// ```
+    /// use tidegate_core::{Limit, Plan, Rate};
+    /// let plan = Plan::single(Limit::token_bucket(10, Rate::per_second(1)));
+    /// // From ten in debt to ten at hand.
+    /// assert_eq!(plan.as_new_within().unwrap().as_secs_ceil(), 20);
+    /// ```
+    pub fn as_new_within(&self) -> Option<Wait> {
+        self.limits.iter().try_fold(Wait::ZERO, |most, limit| Some(most.max(limit.as_new_within()?)))
     }
 
     fn change(

@@ -92,12 +92,12 @@ impl Window {
         self.length - divide(u128::from(room) * u128::from(self.length), previous) as u64
     }
 
-    /// Time until a sliding counter is as new.
-    pub(crate) fn counter_reset(&self, pair: Pair, elapsed: u64) -> Wait {
-        let micros = match pair {
-            Pair { previous: 0, current: 0 } => 0,
-            Pair { current: 0, .. } => self.length - elapsed,
-            _ => 2 * self.length - elapsed,
+    /// Time until a sliding counter is as new, by which of its two counts are above zero.
+    pub(crate) fn counter_reset(&self, previous: bool, current: bool, elapsed: u64) -> Wait {
+        let micros = match (previous, current) {
+            (false, false) => 0,
+            (true, false) => self.length - elapsed,
+            (_, true) => 2 * self.length - elapsed,
         };
         Wait::from_micros(u128::from(micros))
     }
@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn the_counter_is_as_new_only_when_both_counts_are_gone() {
         let minute = window(10, 60_000);
-        assert_eq!(minute.counter_reset(Pair { previous: 0, current: 1 }, 1).as_micros(), 119_999_999);
-        assert_eq!(minute.counter_reset(Pair { previous: 1, current: 0 }, 1).as_micros(), 59_999_999);
-        assert_eq!(minute.counter_reset(Pair { previous: 0, current: 0 }, 1), Wait::ZERO);
+        assert_eq!(minute.counter_reset(false, true, 1).as_micros(), 119_999_999);
+        assert_eq!(minute.counter_reset(true, false, 1).as_micros(), 59_999_999);
+        assert_eq!(minute.counter_reset(false, false, 1), Wait::ZERO);
     }
 }

@@ -226,7 +226,6 @@ fn random_traces_under_one_policy() {
 }
 
 #[test]
-#[ignore = "a window lowered to a limit of 0 is told apart by the core and by the oracle; to be resolved"]
 fn random_traces_with_reloads() {
     conformance::random_traces(&mut Core::<KeyState>::new(), 2_000);
     conformance::random_traces(&mut Core::<Packed>::new(), 1_000);
