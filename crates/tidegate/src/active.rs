@@ -1,11 +1,12 @@
 //! A policy in force: one version of it, with the versions it replaced for as long as state is left of them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
-use arc_swap::ArcSwapOption;
-use tidegate_core::{Cells, KeyState, Plan, Since, Timestamp};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use tidegate_core::{Cells, KeyState, Plan, Since, Timestamp, Wait};
 
 use crate::policy::Policy;
 
@@ -20,11 +21,24 @@ pub struct ActivePolicy {
     since: Timestamp,
     /// The id of this version's first plan; the others follow.
     first: u32,
-    replaced: ArcSwapOption<ActivePolicy>,
+    /// Where the version in force is found.
+    place: Weak<ArcSwap<ActivePolicy>>,
     superseded: AtomicBool,
+    /// The version before this one, while state may be left of it or of one before it.
+    replaced: ArcSwapOption<ActivePolicy>,
+    /// What [`Policy::heirs`] says of the version before.
+    heirs: Box<[Option<usize>]>,
+    /// No key without state is decided before this instant.
+    earliest: Timestamp,
+    /// No state of this version takes longer to be as new; `None` if some never is.
+    as_new_within: Option<Wait>,
 }
 
-/// Numbers a policy by its name, for as long as its limiter lives.
+/// Where the version in force of one policy is found; its handles share it.
+pub(crate) type Place = Arc<ArcSwap<ActivePolicy>>;
+
+/// Numbers a policy from when it is added until it is removed, for as long as its limiter lives: one that comes
+/// back under its old name is another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyNumber(u64);
 
@@ -58,17 +72,41 @@ impl PlanId {
 }
 
 impl ActivePolicy {
-    /// The first version of a policy.
-    pub(crate) fn new(policy: Arc<Policy>, number: PolicyNumber, since: Timestamp, first: u32) -> Self {
-        let replaced = ArcSwapOption::new(None);
-        ActivePolicy { policy, number, since, first, replaced, superseded: AtomicBool::new(false) }
+    /// The first version of a policy, in a place of its own.
+    pub(crate) fn first(policy: Arc<Policy>, number: PolicyNumber, since: Timestamp, first: u32) -> Place {
+        Arc::new_cyclic(|place| {
+            ArcSwap::from_pointee(Self::new(policy, number, since, first, Weak::clone(place)))
+        })
     }
 
-    /// The version that follows this one.
-    pub(crate) fn replaced_by(self: &Arc<Self>, policy: Arc<Policy>, since: Timestamp, first: u32) -> Self {
-        let next = ActivePolicy::new(policy, self.number, since, first);
-        next.replaced.store(Some(Arc::clone(self)));
-        next
+    /// The version that is to follow this one.
+    pub(crate) fn next(self: &Arc<Self>, policy: Arc<Policy>, since: Timestamp, first: u32) -> Self {
+        let heirs = policy.heirs(&self.policy).into();
+        let replaced = ArcSwapOption::new(Some(Arc::clone(self)));
+        let next = Self::new(policy, self.number, since, first, Weak::clone(&self.place));
+        ActivePolicy { replaced, heirs, earliest: since, ..next }
+    }
+
+    fn new(
+        policy: Arc<Policy>,
+        number: PolicyNumber,
+        since: Timestamp,
+        first: u32,
+        place: Weak<ArcSwap<ActivePolicy>>,
+    ) -> Self {
+        let longest = |longest: Wait, plan: &Plan| Some(longest.max(plan.as_new_within()?));
+        ActivePolicy {
+            as_new_within: policy.plans().iter().try_fold(Wait::ZERO, longest),
+            policy,
+            number,
+            since,
+            first,
+            place,
+            superseded: AtomicBool::new(false),
+            replaced: ArcSwapOption::new(None),
+            heirs: Box::default(),
+            earliest: Timestamp::EPOCH,
+        }
     }
 
     /// The policy itself.
@@ -87,6 +125,14 @@ impl ActivePolicy {
         self.since
     }
 
+    /// The instant at which a key of which nothing is kept is decided, when asked about at `now`.
+    ///
+    /// That is a key that was as new when these figures came into force, or became so since; like any other it
+    /// went over to them at that instant, and its time does not go back behind it.
+    pub fn decided_at(&self, now: Timestamp) -> Timestamp {
+        now.max(self.earliest)
+    }
+
     /// The plan in force for `key`.
     #[inline]
     pub fn plan_for(&self, key: &[u8]) -> (PlanId, &Plan) {
@@ -97,7 +143,7 @@ impl ActivePolicy {
 
     /// The plan of this id, if it is one of this version's.
     pub fn plan(&self, id: PlanId) -> Option<&Plan> {
-        self.policy.plans().get(id.0.checked_sub(self.first)? as usize)
+        self.policy.plans().get(self.index_of(id)?)
     }
 
     /// The ids of this version's plans.
@@ -105,14 +151,33 @@ impl ActivePolicy {
         self.first..self.first + self.policy.plans().len() as u32
     }
 
-    /// Whether a later version is in force.
+    /// Whether any of these plans is one of this version's.
+    pub(crate) fn has_any(&self, plans: &BTreeSet<PlanId>) -> bool {
+        let Range { start, end } = self.ids();
+        plans.range(PlanId(start)..PlanId(end)).next().is_some()
+    }
+
+    fn index_of(&self, id: PlanId) -> Option<usize> {
+        self.ids().contains(&id.0).then(|| (id.0 - self.first) as usize)
+    }
+
+    /// Puts this version in the place of the one before it.
+    pub(crate) fn enter(self: &Arc<Self>, place: &Place) {
+        // First the old version is marked, so that whoever meets state of the new one finds the mark.
+        place.load().superseded.store(true, Ordering::Release);
+        place.store(Arc::clone(self));
+    }
+
+    /// Whether a later version is in force, or about to be.
     #[inline]
     pub(crate) fn is_superseded(&self) -> bool {
         self.superseded.load(Ordering::Acquire)
     }
 
-    pub(crate) fn supersede(&self) {
-        self.superseded.store(true, Ordering::Release);
+    /// The version in force.
+    pub(crate) fn newest(self: &Arc<Self>) -> Arc<Self> {
+        // The place is gone once no handle is left, and then nobody asks under another version.
+        self.place.upgrade().map_or_else(|| Arc::clone(self), |place| place.load_full())
     }
 
     /// Whether state may be left of a version before this one.
@@ -121,43 +186,83 @@ impl ActivePolicy {
         self.replaced.load().is_some()
     }
 
-    /// The version this one replaced, if state may be left of it.
-    pub(crate) fn replaced(&self) -> Option<Arc<ActivePolicy>> {
-        self.replaced.load_full()
+    /// The versions before this one, newest first, as far back as state may be left of them.
+    pub(crate) fn earlier(&self) -> impl Iterator<Item = Arc<ActivePolicy>> + use<> {
+        std::iter::successors(self.replaced.load_full(), |version| version.replaced.load_full())
     }
 
     /// Lets the versions before this one go: no state is left of them.
-    pub(crate) fn forget_replaced(&self) {
+    pub(crate) fn forget_earlier(&self) {
         self.replaced.store(None);
+    }
+
+    /// Lets the versions go that come before all with state, as told by the plans in `used`.
+    pub(crate) fn forget_unused(self: &Arc<Self>, used: &BTreeSet<PlanId>) {
+        let oldest = self.earlier().filter(|version| version.has_any(used)).last();
+        oldest.as_ref().unwrap_or(self).forget_earlier();
+    }
+
+    /// The instant by which state of this version, last written at `last`, is as new, whatever its key, where
+    /// its own figures say `by_own`; `None` if it may never be.
+    pub(crate) fn as_new_by(self: &Arc<Self>, last: Timestamp, by_own: Option<u128>) -> Option<u128> {
+        if !self.is_superseded() {
+            return by_own;
+        }
+        let newest = self.newest();
+        if Arc::ptr_eq(&newest, self) {
+            return by_own;
+        }
+        let mut later = vec![Arc::clone(&newest)];
+        later.extend(newest.earlier().take_while(|version| !Arc::ptr_eq(version, self)));
+        // The figures for its key are not known without the key, so the slowest of each version count.
+        later.iter().rev().fold(by_own, |by, version| {
+            let settled = last.max(version.since);
+            match by {
+                Some(by) if by <= u128::from(settled.as_micros()) => Some(by),
+                _ => Some(u128::from(settled.as_micros()) + version.as_new_within?.as_micros()),
+            }
+        })
     }
 
     /// Carries the state of `key`, kept under plan `written`, to this version.
     ///
-    /// `None` if no version known has such a plan: the state is of a policy that was removed in between, and
-    /// the key starts anew.
+    /// `None` if no version known has such a plan.
     pub fn carry_over(&self, key: &[u8], kept: &impl Cells, written: PlanId) -> Option<KeyState> {
+        self.carry(kept, written, |version, _| Some(version.policy.plan_index(key))).map(|(_, state)| state)
+    }
+
+    /// The same for a key that no version names, and the plan the state is then under; `None` also if that
+    /// depends on the key.
+    pub(crate) fn carry_unnamed(&self, kept: &impl Cells, written: PlanId) -> Option<(PlanId, KeyState)> {
+        self.carry(kept, written, |version, before| version.heirs.get(before).copied().flatten())
+    }
+
+    fn carry(
+        &self,
+        kept: &impl Cells,
+        written: PlanId,
+        heir: impl Fn(&ActivePolicy, usize) -> Option<usize>,
+    ) -> Option<(PlanId, KeyState)> {
         let mut later: Vec<Arc<ActivePolicy>> = Vec::new();
-        let mut version = self.replaced();
-        let old = loop {
-            let candidate = version?;
-            if candidate.plan(written).is_some() {
-                break candidate;
+        let (old, mut index) = self.earlier().find_map(|version| match version.index_of(written) {
+            Some(index) => Some((version, index)),
+            None => {
+                later.push(version);
+                None
             }
-            version = candidate.replaced();
-            later.push(candidate);
-        };
-        let mut plan = old.plan(written)?;
+        })?;
         let mut policy = &old.policy;
-        let mut state = KeyState::copy_of(plan, kept);
+        let mut state = KeyState::copy_of(&policy.plans()[index], kept);
         for version in later.iter().rev().map(|version| &**version).chain([self]) {
-            let (_, next) = version.plan_for(key);
+            let (plan, next_index) = (&policy.plans()[index], heir(version, index)?);
+            let next = &version.policy.plans()[next_index];
             let origins = version.policy.origins(policy);
             let unmoved = origins.iter().copied().eq((0..plan.limits().len()).map(Some));
             if next != plan || !unmoved {
                 state = next.carry_over(plan, &state, &origins, Since::Known(version.since));
             }
-            (plan, policy) = (next, &version.policy);
+            (policy, index) = (&version.policy, next_index);
         }
-        Some(state)
+        Some((PlanId(self.first + index as u32), state))
     }
 }

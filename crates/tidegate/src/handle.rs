@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tidegate_core::{Cost, Decision, Penalty, Timestamp, Units};
 
-use crate::limiter::{Cell, Shared};
+use crate::active::Place;
+use crate::limiter::Shared;
 use crate::memory::MemoryStore;
 use crate::policy::Policy;
 use crate::store::{Adjustment, Ask, Check, Decisions, Store};
@@ -16,17 +17,17 @@ use crate::store::{Adjustment, Ask, Check, Decisions, Store};
 /// of `Result<_, StoreError>`.
 pub struct PolicyHandle<S: Store = MemoryStore> {
     pub(crate) shared: Arc<Shared<S>>,
-    pub(crate) cell: Cell,
+    pub(crate) place: Place,
 }
 
 impl<S: Store> PolicyHandle<S> {
-    pub(crate) fn new(shared: Arc<Shared<S>>, cell: Cell) -> Self {
-        PolicyHandle { shared, cell }
+    pub(crate) fn new(shared: Arc<Shared<S>>, place: Place) -> Self {
+        PolicyHandle { shared, place }
     }
 
     /// The policy in the version now in force.
     pub fn policy(&self) -> Arc<Policy> {
-        Arc::clone(self.cell.load().policy())
+        Arc::clone(self.place.load().policy())
     }
 
     /// Decides whether `key` may have `cost` now, and charges it if so. Cost 0 is a peek.
@@ -113,19 +114,19 @@ impl<S: Store> PolicyHandle<S> {
 
     #[inline]
     fn ask(&self, key: &[u8], ask: Ask, now: Timestamp) -> S::Answer<Decision> {
-        let policy = self.cell.load();
+        let policy = self.place.load();
         let checks = [Check { policy: &policy, key, ask }];
         S::map(self.shared.store.check(now, &checks), Decisions::into_single)
     }
 
     fn adjust(&self, key: &[u8], adjustment: Adjustment, now: Timestamp) -> S::Answer<Penalty> {
-        self.shared.store.adjust(now, &self.cell.load(), key, adjustment)
+        self.shared.store.adjust(now, &self.place.load(), key, adjustment)
     }
 }
 
 impl<S: Store> Clone for PolicyHandle<S> {
     fn clone(&self) -> Self {
-        PolicyHandle { shared: Arc::clone(&self.shared), cell: Arc::clone(&self.cell) }
+        PolicyHandle { shared: Arc::clone(&self.shared), place: Arc::clone(&self.place) }
     }
 }
 

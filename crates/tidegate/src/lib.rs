@@ -27,13 +27,15 @@ mod handle;
 mod limiter;
 mod memory;
 mod policy;
+mod reload;
 pub mod store;
 
 pub use active::{ActivePolicy, PlanId, PolicyNumber};
 pub use handle::PolicyHandle;
-pub use limiter::{Limiter, LimiterBuilder, Reload, TooManyFigures, UnknownPolicy};
+pub use limiter::{Limiter, LimiterBuilder, UnknownPolicy};
 pub use memory::{MemoryStats, MemoryStore, MemoryStoreBuilder, OnFull};
 pub use policy::{KeyPattern, Policy, PolicyBuilder, PolicyError, PolicySet};
+pub use reload::{Reload, TooManyFigures};
 pub use tidegate_core::{
     Algorithm, Cost, Decision, Figures, KeyState, Limit, LimitDecision, LimitError, MAX_LIMITS,
     MAX_LOG_LIMIT, Outcome, Penalty, Period, Plan, QuantityError, Rate, Timestamp, Units, Wait,

@@ -99,13 +99,11 @@ pub trait Store: Send + Sync + 'static {
     /// How this store answers with a `T`.
     type Answer<T: Send + 'static>: Send;
 
-    /// Takes notice of the policies now in force: these are all there are. Checks under versions that they
-    /// supersede may still be on their way.
-    fn install(&self, policies: &[Arc<ActivePolicy>]);
-
-    /// Lets state of policies that are no more go, and tells under which plans there is state still. Called
-    /// after each change of the policies.
-    fn sweep(&self, now: Timestamp) -> BTreeSet<PlanId>;
+    /// Called after each change of the policies: `policies` are all there are now, and what they replaced is no
+    /// longer to be written under, also not by checks that are still on their way.
+    ///
+    /// Lets state of other policies go, and tells under which plans there is state still.
+    fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId>;
 
     /// Decides checks that are independent of one another, in order.
     fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Self::Answer<Decisions>;

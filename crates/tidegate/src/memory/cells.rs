@@ -90,7 +90,10 @@ impl Cells for SlotCells<'_> {
     fn save(&mut self, index: usize, limit: &Limit, state: State<'_>) {
         let at = self.place(index);
         if let State::Log(log) = state {
-            *self.log_mut(index) = log.clone();
+            // No log and an empty one are the same, and none is cheaper.
+            if !log.is_empty() || self.words[at] & STATE != 0 {
+                *self.log_mut(index) = log.clone();
+            }
             return;
         }
         let words = limit.pack(state);

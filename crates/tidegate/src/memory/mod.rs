@@ -1,47 +1,30 @@
 //! The store in this process's memory: exact under concurrency, bounded, nothing kept of keys that are as new.
 
+mod builder;
 mod cells;
 mod logs;
 mod shard;
 mod table;
+mod vanish;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use siphasher::sip128::{Hasher128, SipHasher13};
 use tidegate_core::{Decision, KeyState, Penalty, Plan, Timestamp};
 
-use crate::active::{ActivePolicy, PlanId, PolicyNumber};
+use crate::active::{ActivePolicy, PlanId};
 use crate::store::{Adjustment, Ask, Check, Decisions, Snapshot, Store, StoreError};
+pub use builder::{MemoryStoreBuilder, OnFull};
 use cells::SlotCells;
-use shard::{Bounds, Counts, NoRoom, Shard};
+use shard::{Bounds, Counts, NoRoom, Question, Shard};
 use table::Fingerprint;
 
-/// What happens to a key not seen before when as many keys are held as may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnFull {
-    /// Of a few keys sampled the one soonest as new is dropped. A flood of new keys can so free a drained
-    /// client early; each drop is counted.
-    #[default]
-    Shed,
-    /// The new key is answered [`Outcome::Overloaded`](crate::Outcome::Overloaded). Every drained key stays
-    /// drained, whatever the flood.
-    RefuseNew,
-}
-
-/// How long a state is kept after it is as new, so that stamps this late lose nothing.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Spare(u64);
-
-impl Spare {
-    fn micros(self) -> u128 {
-        u128::from(self.0)
-    }
-}
+/// Versions of one policy that may be left with state before it is all carried over to the newest: the way from
+/// the oldest to the newest is to stay short, however often policies are reloaded.
+const MOST_VERSIONS: usize = 16;
 
 /// Keeps the state of keys in this process.
 ///
@@ -63,7 +46,6 @@ pub struct MemoryStore {
     shards: Box<[Padded]>,
     secret: (u64, u64),
     bounds: Bounds,
-    current: ArcSwap<HashMap<PolicyNumber, Arc<ActivePolicy>>>,
 }
 
 /// A shard on cache lines of its own, so that two threads in two shards do not slow each other down.
@@ -87,87 +69,6 @@ pub struct MemoryStats {
     pub vanished: u64,
 }
 
-/// Settings of a [`MemoryStore`].
-#[derive(Debug, Clone)]
-pub struct MemoryStoreBuilder {
-    shards: usize,
-    max_keys: Option<usize>,
-    on_full: OnFull,
-    spare: Duration,
-    secret: Option<(u64, u64)>,
-}
-
-/// Keys a shard should hold at least before a bounded store is cut into more shards: the bound is kept for
-/// each shard, and shards this large fill evenly.
-const LEAST_KEYS_A_SHARD: usize = 4_096;
-
-impl MemoryStoreBuilder {
-    /// The number of shards, rounded up to a power of two; 64 unless said otherwise. More let more threads
-    /// decide at once.
-    #[must_use]
-    pub fn shards(mut self, shards: usize) -> Self {
-        self.shards = shards.clamp(1, 1 << 16).next_power_of_two();
-        self
-    }
-
-    /// At most so many keys are held at once; unbounded unless said. Each shard holds its equal part of them, so
-    /// a store of many shards may turn keys away when it is a little less than full; there are so few shards
-    /// that each has room for 4096 keys, and a store of fewer than 8192 is one shard and full at exactly this.
-    #[must_use]
-    pub fn max_keys(mut self, keys: usize) -> Self {
-        self.max_keys = Some(keys);
-        self
-    }
-
-    /// What happens to new keys when there is no room.
-    #[must_use]
-    pub fn on_full(mut self, on_full: OnFull) -> Self {
-        self.on_full = on_full;
-        self
-    }
-
-    /// How long a state is kept after it is as new: one second unless said otherwise. Stamps no later than this
-    /// lose nothing; a replay in virtual time keeps states for ever.
-    #[must_use]
-    pub fn spare(mut self, spare: Duration) -> Self {
-        self.spare = spare;
-        self
-    }
-
-    /// Places keys by this secret instead of one drawn at random. For tests that must repeat: whoever knows the
-    /// secret can make keys collide.
-    #[must_use]
-    pub fn secret(mut self, secret: u128) -> Self {
-        self.secret = Some(((secret >> 64) as u64, secret as u64));
-        self
-    }
-
-    /// Builds the store. Nothing is allocated for keys yet.
-    ///
-    /// # Panics
-    /// If the operating system has no randomness to draw the secret from.
-    pub fn build(self) -> MemoryStore {
-        let shards = match self.max_keys {
-            Some(keys) => (keys / LEAST_KEYS_A_SHARD + 1).next_power_of_two() / 2,
-            None => self.shards,
-        };
-        let shards = shards.clamp(1, self.shards);
-        let most = self.max_keys.map_or(usize::MAX, |keys| keys / shards);
-        let spare = Spare(u64::try_from(self.spare.as_micros()).unwrap_or(u64::MAX));
-        MemoryStore {
-            shards: std::iter::repeat_with(Padded::default).take(shards).collect(),
-            secret: self.secret.unwrap_or_else(draw_secret),
-            bounds: Bounds { most, on_full: self.on_full, spare },
-            current: ArcSwap::default(),
-        }
-    }
-}
-
-fn draw_secret() -> (u64, u64) {
-    let draw = || getrandom::u64().expect("the operating system has randomness to draw from");
-    (draw(), draw())
-}
-
 impl Default for MemoryStore {
     fn default() -> Self {
         MemoryStore::builder().build()
@@ -177,13 +78,7 @@ impl Default for MemoryStore {
 impl MemoryStore {
     /// Settings to build a store from.
     pub fn builder() -> MemoryStoreBuilder {
-        MemoryStoreBuilder {
-            shards: 64,
-            max_keys: None,
-            on_full: OnFull::default(),
-            spare: Duration::from_secs(1),
-            secret: None,
-        }
+        MemoryStoreBuilder::default()
     }
 
     /// Keys held now.
@@ -236,14 +131,30 @@ impl MemoryStore {
     ) -> Result<R, NoRoom> {
         let print = self.print(policy, key);
         let mut shard = self.shard(print);
-        // Seen under the lock that a reload's sweep takes too, so no state is left under a version that the
-        // sweep has let go.
-        if policy.is_superseded()
-            && let Some(current) = self.current.load().get(&policy.number())
-        {
-            return shard.with(current, (key, print), now, &self.bounds, apply);
+        // Seen under the lock that a sweep takes too: no state is written under a version that it has let go.
+        if policy.is_superseded() {
+            let policy = &policy.newest();
+            return shard.with(Question { policy, key, print, now }, &self.bounds, apply);
         }
-        shard.with(policy, (key, print), now, &self.bounds, apply)
+        shard.with(Question { policy, key, print, now }, &self.bounds, apply)
+    }
+
+    /// Carries what is left of long replaced versions over, so that they can be let go.
+    ///
+    /// Keys are not kept. Those that have an override of their own in any version are named there; the others are
+    /// carried by the plan they are under, unless prefixes changed in between: such states wait for their keys.
+    fn carry_old_versions(&self, policy: &Arc<ActivePolicy>, now: Timestamp) {
+        let versions: Vec<_> = std::iter::once(Arc::clone(policy)).chain(policy.earlier()).collect();
+        if versions.len() <= MOST_VERSIONS {
+            return;
+        }
+        for key in versions.iter().flat_map(|version| version.policy().named_keys()) {
+            // Nothing is asked, so there is nothing to refuse.
+            let _ = self.with(policy, key, now, |_, _, _| ());
+        }
+        for shard in &self.shards {
+            lock(shard).carry_unnamed(policy, now, self.bounds.spare);
+        }
     }
 
     #[inline]
@@ -252,11 +163,13 @@ impl MemoryStore {
             Ask::Exactly(cost) => plan.check(cells, now, cost),
             Ask::UpTo(max) => plan.check_up_to(cells, now, max),
         });
-        decided.unwrap_or_else(|NoRoom| {
-            let (_, plan) = check.policy.plan_for(check.key);
-            Decision::overloaded(plan.limits()[0].capacity())
-        })
+        decided.unwrap_or_else(|NoRoom| overloaded(check.policy, check.key))
     }
+}
+
+fn overloaded(policy: &ActivePolicy, key: &[u8]) -> Decision {
+    let (_, plan) = policy.plan_for(key);
+    Decision::overloaded(plan.limits()[0].capacity())
 }
 
 fn lock(shard: &Padded) -> MutexGuard<'_, Shard> {
@@ -267,25 +180,13 @@ fn lock(shard: &Padded) -> MutexGuard<'_, Shard> {
 impl Store for MemoryStore {
     type Answer<T: Send + 'static> = T;
 
-    fn install(&self, policies: &[Arc<ActivePolicy>]) {
-        let current = policies.iter().map(|policy| (policy.number(), Arc::clone(policy))).collect();
-        self.current.store(Arc::new(current));
-    }
-
-    fn sweep(&self, now: Timestamp) -> BTreeSet<PlanId> {
-        let current = self.current.load_full();
-        let mut living = BTreeSet::new();
-        for policy in current.values() {
-            let mut version = Some(Arc::clone(policy));
-            while let Some(policy) = version {
-                living.extend(policy.ids());
-                version = policy.replaced();
-            }
-        }
-        let gone = |version: &ActivePolicy| !living.contains(&version.ids().start);
+    fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
+        policies.iter().for_each(|policy| self.carry_old_versions(policy, now));
+        let numbers: BTreeSet<_> = policies.iter().map(|policy| policy.number()).collect();
         let mut used = BTreeSet::new();
         for shard in &self.shards {
-            used.extend(lock(shard).sweep(now, self.bounds.spare, gone));
+            let stays = |version: &ActivePolicy| numbers.contains(&version.number());
+            used.append(&mut lock(shard).sweep(now, self.bounds.spare, stays));
         }
         used
     }
@@ -305,24 +206,20 @@ impl Store for MemoryStore {
         key: &[u8],
         adjustment: Adjustment,
     ) -> Penalty {
-        let adjusted = self.with(policy, key, now, |plan, cells, now| match adjustment {
-            Adjustment::Credit(units) => Some(plan.credit(cells, now, units)),
-            Adjustment::Penalize(units) => Some(plan.penalize(cells, now, units)),
-            Adjustment::Reset => None,
-        });
-        match adjusted {
-            Ok(Some(penalty)) => penalty,
-            Ok(None) => {
+        let adjusted = match adjustment {
+            Adjustment::Credit(units) => {
+                self.with(policy, key, now, |plan, cells, now| plan.credit(cells, now, units))
+            }
+            Adjustment::Penalize(units) => {
+                self.with(policy, key, now, |plan, cells, now| plan.penalize(cells, now, units))
+            }
+            Adjustment::Reset => {
                 let print = self.print(policy, key);
                 self.shard(print).remove(print);
-                let (_, plan) = policy.plan_for(key);
-                Penalty::nothing(plan.peek(&KeyState::new(plan), now))
+                self.with(policy, key, now, |plan, cells, now| Penalty::nothing(plan.peek(cells, now)))
             }
-            Err(NoRoom) => {
-                let (_, plan) = policy.plan_for(key);
-                Penalty::nothing(Decision::overloaded(plan.limits()[0].capacity()))
-            }
-        }
+        };
+        adjusted.unwrap_or_else(|NoRoom| Penalty::nothing(overloaded(policy, key)))
     }
 
     fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Snapshot {

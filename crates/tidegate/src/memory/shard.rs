@@ -1,14 +1,15 @@
 //! One shard: tables of states by their width, under one lock.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidegate_core::{Cells, KeyState, MAX_WORDS, Plan, Timestamp, Wait};
+use tidegate_core::{Cells, KeyState, MAX_WORDS, Plan, Timestamp};
 
+use super::OnFull;
 use super::cells::{SlotCells, free_logs, fresh_words, plan_id};
 use super::logs::Logs;
 use super::table::{Fingerprint, Slot, Table};
-use super::{OnFull, Spare};
+use super::vanish::{Spare, Vanish, Versions, as_new_at, forget};
 use crate::active::{ActivePolicy, PlanId};
 
 /// Slots looked at on each insert, so that as-new states vanish without a sweep. More than the two or so that
@@ -33,13 +34,21 @@ pub(crate) struct Counts {
     pub(crate) vanished: u64,
 }
 
+/// Who is asked about, when, under what.
+#[derive(Clone, Copy)]
+pub(crate) struct Question<'a> {
+    pub(crate) policy: &'a Arc<ActivePolicy>,
+    pub(crate) key: &'a [u8],
+    pub(crate) print: Fingerprint,
+    pub(crate) now: Timestamp,
+}
+
 #[derive(Debug)]
 pub(crate) struct Shard {
     /// By the number of words of a state; none is made before it is needed.
     tables: [Option<Box<Table>>; MAX_WORDS + 1],
     logs: Logs,
-    /// The versions that states here were written under, to know their figures without their keys.
-    versions: HashMap<PlanId, Arc<ActivePolicy>>,
+    versions: Versions,
     /// The latest instant at which a state that was dropped had become as new: no stamp before it counts.
     floor: Timestamp,
     counts: Counts,
@@ -52,7 +61,7 @@ impl Default for Shard {
         Shard {
             tables: std::array::from_fn(|_| None),
             logs: Logs::default(),
-            versions: HashMap::new(),
+            versions: Versions::default(),
             floor: Timestamp::EPOCH,
             counts: Counts::default(),
             picks: 0,
@@ -64,27 +73,25 @@ impl Default for Shard {
 pub(crate) struct NoRoom;
 
 impl Shard {
-    /// Runs `apply` on the state of `key`, whether kept or not, and keeps what it leaves.
+    /// Runs `apply` on the state of a key, whether kept or not, and keeps what it leaves.
     #[inline]
     pub(crate) fn with<R>(
         &mut self,
-        policy: &Arc<ActivePolicy>,
-        (key, print): (&[u8], Fingerprint),
-        now: Timestamp,
+        question: Question<'_>,
         bounds: &Bounds,
         apply: impl FnOnce(&Plan, &mut SlotCells<'_>, Timestamp) -> R,
     ) -> Result<R, NoRoom> {
-        let (id, plan) = policy.plan_for(key);
-        let now = now.max(self.floor);
+        let (id, plan) = question.policy.plan_for(question.key);
+        let now = question.now.max(self.floor);
         if let Some(table) = &mut self.tables[plan.packed_words()]
-            && let Some(slot) = table.find(print)
+            && let Some(slot) = table.find(question.print)
         {
             let words = table.words_mut(slot);
             if plan_id(words) == id {
                 return Ok(apply(plan, &mut SlotCells::new(plan, words, &mut self.logs), now));
             }
         }
-        self.with_unfound(policy, (key, print), now, bounds, apply)
+        self.with_unfound(Question { now, ..question }, bounds, apply)
     }
 
     /// A state that is not there, or there under other figures.
@@ -92,51 +99,45 @@ impl Shard {
     #[inline(never)]
     fn with_unfound<R>(
         &mut self,
-        policy: &Arc<ActivePolicy>,
-        (key, print): (&[u8], Fingerprint),
-        now: Timestamp,
+        question: Question<'_>,
         bounds: &Bounds,
         apply: impl FnOnce(&Plan, &mut SlotCells<'_>, Timestamp) -> R,
     ) -> Result<R, NoRoom> {
+        let Question { policy, key, print, now } = question;
         let (id, plan) = policy.plan_for(key);
         let mut words = fresh_words(plan, id);
         let words = &mut words[..plan.packed_words()];
-        let carried = self.take_carried(policy, key, print);
-        let was_kept = carried.is_some();
-        if let Some(state) = carried {
-            write(plan, &state, &mut SlotCells::new(plan, words, &mut self.logs));
-        }
+        let carried = self.take_carried(question);
+        let is_new = carried.is_none();
         let mut cells = SlotCells::new(plan, words, &mut self.logs);
-        let result = apply(plan, &mut cells, now);
-        if !cells.changed() && !was_kept {
+        if let Some(state) = carried {
+            write(plan, &state, &mut cells);
+        }
+        let at = if is_new { policy.decided_at(now) } else { now };
+        let result = apply(plan, &mut cells, at);
+        if is_new && !cells.changed() {
             return Ok(result);
         }
-        if !was_kept && !self.make_way(plan.packed_words(), now, bounds) {
+        if is_new && !self.make_way(words.len(), now, bounds) {
             free_logs(plan, words, &mut self.logs);
             self.counts.refused += 1;
             return Err(NoRoom);
         }
-        self.insert(policy, id, print, words, now, bounds.spare);
+        self.insert(policy, print, words, now, bounds.spare);
         Ok(result)
     }
 
     /// Takes out a state kept under other figures, carried over to those in force.
-    fn take_carried(&mut self, policy: &ActivePolicy, key: &[u8], print: Fingerprint) -> Option<KeyState> {
+    fn take_carried(&mut self, Question { policy, key, print, .. }: Question<'_>) -> Option<KeyState> {
         let own = policy.plan_for(key).1.packed_words();
         // Another width can hold the key only if the policy has changed.
         let (width, slot) = match policy.has_replaced() {
             true => self.find_any(print)?,
             false => (own, self.tables[own].as_ref()?.find(print)?),
         };
-        let table = self.tables[width].as_deref_mut()?;
-        let written = plan_id(table.words(slot));
-        let version = self.versions.get(&written).cloned()?;
-        let old = version.plan(written)?;
-        let cells = SlotCells::new(old, table.words_mut(slot), &mut self.logs);
-        let state = policy.carry_over(key, &cells, written);
-        free_logs(old, table.words(slot), &mut self.logs);
-        table.remove(slot);
-        state
+        let carried = self.read(width, slot, |cells, written| policy.carry_over(key, cells, written));
+        self.drop_slot(width, slot);
+        carried?
     }
 
     fn find_any(&self, print: Fingerprint) -> Option<(usize, Slot)> {
@@ -145,16 +146,34 @@ impl Shard {
         tables.filter_map(|(width, table)| Some((width, table.find(print)?))).next()
     }
 
+    /// Reads a state as it was written.
+    fn read<R>(
+        &mut self,
+        width: usize,
+        slot: Slot,
+        read: impl FnOnce(&SlotCells<'_>, PlanId) -> R,
+    ) -> Option<R> {
+        let words = self.tables[width].as_deref_mut()?.words_mut(slot);
+        let id = plan_id(words);
+        let (_, plan) = self.versions.get(id)?;
+        Some(read(&SlotCells::new(plan, words, &mut self.logs), id))
+    }
+
+    fn drop_slot(&mut self, width: usize, slot: Slot) {
+        let Some(table) = self.tables[width].as_deref_mut() else { return };
+        forget(&self.versions, table.words(slot), &mut self.logs);
+        table.remove(slot);
+    }
+
     fn insert(
         &mut self,
-        policy: &Arc<ActivePolicy>,
-        id: PlanId,
+        version: &Arc<ActivePolicy>,
         print: Fingerprint,
         words: &[u64],
         now: Timestamp,
         spare: Spare,
     ) {
-        self.versions.entry(id).or_insert_with(|| Arc::clone(policy));
+        self.versions.note(version);
         let width = words.len();
         let table = self.tables[width].get_or_insert_with(|| Box::new(Table::new(width)));
         let mut vanish =
@@ -194,58 +213,44 @@ impl Shard {
     }
 
     /// Drops, among a few, the state that is soonest as new. `false` if there is none to drop.
+    ///
+    /// Looks among states as wide as the one that is to come, which are mostly of the same policy.
     fn shed(&mut self, width: usize) -> bool {
         self.picks = self.picks.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let held = |table: &Option<Box<Table>>| table.as_ref().is_some_and(|table| table.len() > 0);
-        let fuller = || self.tables.iter().position(held);
-        let Some(width) = Some(width).filter(|width| held(&self.tables[*width])).or_else(fuller) else {
-            return false;
-        };
-        let Some(table) = self.tables[width].as_deref_mut() else { return false };
-        let slots: Vec<Slot> = table.sample(self.picks, SAMPLE).collect();
-        let mut best: Option<(Option<u128>, Slot)> = None;
-        for slot in slots {
-            let mut words = [0; MAX_WORDS];
-            words[..width].copy_from_slice(table.words(slot));
-            let as_new = as_new_at(&self.versions, &mut words[..width], &mut self.logs);
-            // `None` is never: it is shed last.
-            let rank = |at: Option<u128>| at.unwrap_or(u128::MAX);
-            if best.is_none_or(|(other, _)| rank(as_new) < rank(other)) {
-                best = Some((as_new, slot));
-            }
-        }
-        let Some((_, slot)) = best else { return false };
-        forget(&self.versions, table.words(slot), &mut self.logs);
-        table.remove(slot);
+        let holds = |width: &usize| self.tables[*width].as_ref().is_some_and(|table| table.len() > 0);
+        let Some(width) = std::iter::once(width).chain(0..=MAX_WORDS).find(holds) else { return false };
+        let Some(table) = self.tables[width].as_deref() else { return false };
+        // Those that are never as new go last.
+        let rank =
+            |slot: &Slot| as_new_at(&self.versions, table.words(*slot), &mut self.logs).unwrap_or(u128::MAX);
+        let Some(slot) = table.sample(self.picks, SAMPLE).min_by_key(rank) else { return false };
+        self.drop_slot(width, slot);
         self.counts.shed += 1;
         true
     }
 
     /// Forgets a key.
     pub(crate) fn remove(&mut self, print: Fingerprint) {
-        let Some((width, slot)) = self.find_any(print) else { return };
-        let Some(table) = self.tables[width].as_deref_mut() else { return };
-        forget(&self.versions, table.words(slot), &mut self.logs);
-        table.remove(slot);
+        if let Some((width, slot)) = self.find_any(print) {
+            self.drop_slot(width, slot);
+        }
     }
 
-    /// Drops what is as new and what `gone` says belongs to a policy that is no more; returns the plans that
-    /// states are still kept under.
+    /// Drops what is as new and what `stays` does not want kept; returns the plans that states are still kept under.
     pub(crate) fn sweep(
         &mut self,
         now: Timestamp,
         spare: Spare,
-        gone: impl Fn(&ActivePolicy) -> bool,
-    ) -> Vec<PlanId> {
-        let mut used = HashSet::new();
+        stays: impl Fn(&ActivePolicy) -> bool,
+    ) -> BTreeSet<PlanId> {
+        let mut used = BTreeSet::new();
+        let (logs, versions) = (&mut self.logs, &self.versions);
+        let mut vanish = Vanish { logs, versions, floor: &mut self.floor, now, spare };
         for table in self.tables.iter_mut().flatten() {
-            let logs = &mut self.logs;
-            let mut vanish = Vanish { logs, versions: &self.versions, floor: &mut self.floor, now, spare };
             table.retain(|words| {
                 let id = plan_id(words);
-                let is_gone = vanish.versions.get(&id).is_none_or(|version| gone(version));
-                if is_gone {
-                    forget(vanish.versions, words, vanish.logs);
+                if !versions.get(id).is_some_and(|(version, _)| stays(version)) {
+                    forget(versions, words, vanish.logs);
                     return false;
                 }
                 let kept = vanish.keep(words);
@@ -255,8 +260,29 @@ impl Shard {
                 kept
             });
         }
-        self.versions.retain(|id, _| used.contains(id));
-        used.into_iter().collect()
+        self.versions.retain_used(&used);
+        used
+    }
+
+    /// Carries all states of earlier versions of `policy` over to it whose keys it need not know for that.
+    pub(crate) fn carry_unnamed(&mut self, policy: &Arc<ActivePolicy>, now: Timestamp, spare: Spare) {
+        let ids: BTreeSet<u32> = policy.earlier().flat_map(|version| version.ids()).collect();
+        for width in 0..=MAX_WORDS {
+            let Some(table) = &self.tables[width] else { continue };
+            for print in table.prints(|words| ids.contains(&plan_id(words).get())) {
+                let Some(slot) = self.tables[width].as_ref().and_then(|table| table.find(print)) else {
+                    continue;
+                };
+                let carried = self.read(width, slot, |cells, id| policy.carry_unnamed(cells, id));
+                let Some(Some((id, state))) = carried else { continue };
+                let Some(plan) = policy.plan(id) else { continue };
+                self.drop_slot(width, slot);
+                let mut words = fresh_words(plan, id);
+                let words = &mut words[..plan.packed_words()];
+                write(plan, &state, &mut SlotCells::new(plan, words, &mut self.logs));
+                self.insert(policy, print, words, now, spare);
+            }
+        }
     }
 
     /// Keys held.
@@ -273,52 +299,6 @@ impl Shard {
 
     pub(crate) fn counts(&self) -> Counts {
         self.counts
-    }
-}
-
-/// Decides which states may go: those that have been as new for the spare time.
-struct Vanish<'a> {
-    logs: &'a mut Logs,
-    versions: &'a HashMap<PlanId, Arc<ActivePolicy>>,
-    floor: &'a mut Timestamp,
-    now: Timestamp,
-    spare: Spare,
-}
-
-impl Vanish<'_> {
-    fn keep(&mut self, words: &[u64]) -> bool {
-        let mut copy = [0; MAX_WORDS];
-        copy[..words.len()].copy_from_slice(words);
-        let at = match as_new_at(self.versions, &mut copy[..words.len()], self.logs) {
-            Some(at) if at + self.spare.micros() <= u128::from(self.now.as_micros()) => at,
-            _ => return true,
-        };
-        forget(self.versions, words, self.logs);
-        // It is not later than `now`, so it fits.
-        *self.floor = (*self.floor).max(Timestamp::saturating_from_micros(at as u64));
-        false
-    }
-}
-
-/// The instant, in microseconds, at which a state is as new; `None` if never.
-fn as_new_at(
-    versions: &HashMap<PlanId, Arc<ActivePolicy>>,
-    words: &mut [u64],
-    logs: &mut Logs,
-) -> Option<u128> {
-    let id = plan_id(words);
-    let plan = versions.get(&id)?.plan(id)?;
-    let cells = SlotCells::new(plan, words, logs);
-    let last = cells.last();
-    plan.as_new_after(&cells, last)
-        .map(|wait| Wait::from_micros(u128::from(last.as_micros())).plus(wait).as_micros())
-}
-
-/// Frees what a state keeps outside its slot.
-fn forget(versions: &HashMap<PlanId, Arc<ActivePolicy>>, words: &[u64], logs: &mut Logs) {
-    let id = plan_id(words);
-    if let Some(plan) = versions.get(&id).and_then(|version| version.plan(id)) {
-        free_logs(plan, words, logs);
     }
 }
 

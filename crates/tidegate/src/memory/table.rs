@@ -266,6 +266,12 @@ impl Table {
             .take(want)
     }
 
+    /// Whose entries have words that are wanted.
+    pub(crate) fn prints(&self, wanted: impl Fn(&[u64]) -> bool) -> Vec<Fingerprint> {
+        let found = self.occupied().filter(|at| wanted(self.words(Slot(*at))));
+        found.map(|at| Fingerprint { lo: self.cells[at], hi: self.cells[at + 1] }).collect()
+    }
+
     fn occupied(&self) -> impl Iterator<Item = usize> + '_ {
         (self.base..self.start_of(self.slots)).step_by(self.stride).filter(|&at| self.cells[at + 1] != 0)
     }

@@ -110,6 +110,14 @@ pub enum PolicyError {
     },
 }
 
+/// Which plans the keys of one plan have in another policy.
+#[derive(Clone, Copy)]
+enum Heir {
+    Nobody,
+    One(usize),
+    Several,
+}
+
 impl Policy {
     /// Starts a policy of this name.
     pub fn builder(name: impl Into<String>) -> PolicyBuilder {
@@ -164,6 +172,26 @@ impl Policy {
 
     pub(crate) fn plans(&self) -> &[Plan] {
         &self.plans
+    }
+
+    /// For each plan of `old` the one of this policy that its keys have now; `None` where that depends on the key.
+    ///
+    /// This is so for keys that neither policy names: see [`named_keys`](Self::named_keys).
+    pub(crate) fn heirs(&self, old: &Policy) -> Vec<Option<usize>> {
+        let mut heirs = vec![Heir::Nobody; old.plans.len()];
+        for (before, now) in old.overrides.plans_beside(&self.overrides).into_iter().flatten() {
+            heirs[before] = match heirs[before] {
+                Heir::Nobody => Heir::One(now),
+                Heir::One(other) if other == now => Heir::One(now),
+                _ => Heir::Several,
+            };
+        }
+        heirs.into_iter().map(|heir| if let Heir::One(plan) = heir { Some(plan) } else { None }).collect()
+    }
+
+    /// The keys that have an override of their own.
+    pub(crate) fn named_keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.overrides.named_keys()
     }
 
     /// For each limit of this policy its place in `old`, by name; `None` for those `old` has not.

@@ -1,6 +1,6 @@
 //! Which keys have figures of their own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// The keys an override is for: one key, or all that begin with a prefix.
@@ -89,6 +89,21 @@ impl Overrides {
             return 0;
         }
         self.exact.get(key).copied().or_else(|| self.longest_prefix(key)).unwrap_or(0)
+    }
+
+    /// The keys that have a pattern of their own.
+    pub(crate) fn named_keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.exact.keys().map(Vec::as_slice)
+    }
+
+    /// For keys that no pattern names exactly: which plans they have here and in `other`, in pairs. `None` if the
+    /// prefixes are not the same, and so which keys go together is not.
+    pub(crate) fn plans_beside(&self, other: &Overrides) -> Option<HashSet<(usize, usize)>> {
+        if self.prefixes.len() != other.prefixes.len() {
+            return None;
+        }
+        let beside = |(prefix, plan): (&Vec<u8>, &usize)| Some((*plan, *other.prefixes.get(prefix)?));
+        std::iter::once(Some((0, 0))).chain(self.prefixes.iter().map(beside)).collect()
     }
 
     fn longest_prefix(&self, key: &[u8]) -> Option<usize> {
