@@ -84,8 +84,8 @@ impl Play<'_> {
 
     /// Changes the figures at the newest stamp: a store's own clock does not go back.
     ///
-    /// A store may carry a key over at its first touch, and then never sees figures that came and went between
-    /// two touches. So every key is written once between two changes.
+    /// A store that carries a key over at its first touch may never see figures that came and went between two
+    /// touches. Then every key is written once between two changes.
     fn reload(&mut self, change: &Reload) -> Result<(), String> {
         let since = self.duel.newest_us().max(self.standing.now_us);
         let limits = change.applied_to(self.duel.limits());
@@ -93,7 +93,7 @@ impl Play<'_> {
             self.duel.reload(&limits, since);
             return Ok(());
         }
-        if self.unsettled {
+        if self.unsettled && !self.duel.offers().every_change {
             if !self.duel.offers().forced {
                 return Ok(());
             }

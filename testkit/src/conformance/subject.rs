@@ -67,6 +67,9 @@ pub struct Offers {
     pub reset: bool,
     /// `reload`.
     pub reload: bool,
+    /// Whether a key goes through every change of figures, also through those that came and went between two
+    /// of its touches.
+    pub every_change: bool,
 }
 
 impl Default for Offers {
@@ -80,6 +83,7 @@ impl Default for Offers {
             forced: true,
             reset: true,
             reload: true,
+            every_change: true,
         }
     }
 }
