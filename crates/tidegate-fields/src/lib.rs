@@ -1,5 +1,6 @@
 //! What every HTTP door of Tidegate says and reads in the same words: the fields that tell a client how it
-//! stands ([`LimitFields`]) and the body of a refusal ([`Problem`]).
+//! stands ([`LimitFields`]), the body of a refusal ([`Problem`]), the client's address behind proxies
+//! ([`client_ip`]) and keys made of several parts ([`joined`]).
 //!
 //! ```
 //! use http::HeaderMap;
@@ -25,8 +26,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod client_ip;
+mod joined;
 mod limits;
 mod problem;
 
+pub use joined::joined;
 pub use limits::{Draft, Families, LimitFields, ResetStyle, Standing, UnknownFamilies, retry_after};
 pub use problem::{Problem, status_of};

@@ -29,8 +29,8 @@ fn api() -> Policy {
 fn written(policy: Policy, fields: LimitFields, key: &str, costs: &[u32]) -> Vec<String> {
     let limiter = Limiter::new(policy);
     let handle = limiter.policy(limiter.policies().iter().next().unwrap().name()).unwrap();
-    let decisions = costs.iter().map(|cost| handle.check_at(key, *cost, now()));
-    lines(&handle.policy(), fields, key, &decisions.last().unwrap())
+    let decisions: Vec<Decision> = costs.iter().map(|cost| handle.check_at(key, *cost, now())).collect();
+    lines(&handle.policy(), fields, key, decisions.last().unwrap())
 }
 
 fn lines(policy: &Policy, fields: LimitFields, key: &str, decision: &Decision) -> Vec<String> {

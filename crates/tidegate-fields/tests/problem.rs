@@ -14,8 +14,8 @@ fn refusal(costs: &[u32]) -> Option<Problem> {
         .unwrap();
     let handle = Limiter::new(policy).policy("api").unwrap();
     let at = Timestamp::from_micros(1_700_000_000_000_000).unwrap();
-    let last = costs.iter().map(|cost| handle.check_at("a", *cost, at)).last().unwrap();
-    Problem::of_refusal(&handle.policy(), &last)
+    let decisions: Vec<Decision> = costs.iter().map(|cost| handle.check_at("a", *cost, at)).collect();
+    Problem::of_refusal(&handle.policy(), decisions.last().unwrap())
 }
 
 #[test]
