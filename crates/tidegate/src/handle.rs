@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tidegate_core::{Cost, Decision, Penalty, Timestamp, Units};
 
 use crate::active::Place;
+use crate::clock::Clock;
 use crate::limiter::Shared;
 use crate::memory::MemoryStore;
 use crate::policy::Policy;
@@ -28,6 +29,11 @@ impl<S: Store> PolicyHandle<S> {
     /// The policy in the version now in force.
     pub fn policy(&self) -> Arc<Policy> {
         Arc::clone(self.place.load().policy())
+    }
+
+    /// The clock its limiter runs on.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.shared.clock
     }
 
     /// Decides whether `key` may have `cost` now, and charges it if so. Cost 0 is a peek.
