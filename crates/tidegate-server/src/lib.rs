@@ -1,1 +1,18 @@
-//! Tidegate, the server.
+//! Tidegate, the server: a limiter behind HTTP.
+//!
+//! [`run`] takes bound listeners, an [`App`] and any future as the signal to stop. Each door decodes a request, asks
+//! the [`tidegate::Limiter`] and encodes its answer, on the same task; it decides nothing itself.
+#![forbid(unsafe_code)]
+
+mod admin_token;
+mod app;
+pub mod config;
+pub mod http;
+mod listen;
+mod metrics;
+mod reload;
+
+pub use admin_token::{AdminToken, AdminTokenError};
+pub use app::{App, DEFAULT_POLICY};
+pub use listen::{Drain, Listeners, Stopped, run};
+pub use reload::{ReloadError, Reloader};

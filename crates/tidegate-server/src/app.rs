@@ -1,0 +1,148 @@
+//! What all doors of a server share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+use tidegate::{Limiter, PolicyHandle, PolicySet, Reload, Timestamp, TooManyFigures};
+
+use crate::admin_token::AdminToken;
+use crate::config::HeaderSettings;
+use crate::metrics::Metrics;
+
+/// The policy of a request that names none, where there are several: the one of this name.
+pub const DEFAULT_POLICY: &str = "default";
+
+/// A server's state: the limiter, what was counted, whether it is ready. All doors of one server share one.
+///
+/// ```
+/// use tidegate::Limiter;
+/// use tidegate_server::{App, config::Config};
+/// let config = Config::default();
+/// let app = App::new(Limiter::new(config.policies().clone())).with_headers(config.headers());
+/// assert!(app.is_ready());
+/// ```
+#[derive(Debug)]
+pub struct App {
+    limiter: Limiter,
+    headers: ArcSwap<HeaderSettings>,
+    admin_token: Option<AdminToken>,
+    metrics: Metrics,
+    draining: AtomicBool,
+}
+
+/// Why a request is under no policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoPolicy {
+    /// No policy has the name asked for.
+    Unknown,
+    /// No name was given, there are several, and none is the default.
+    Unnamed,
+}
+
+impl App {
+    /// A server of this limiter: all header families, no admin routes.
+    pub fn new(limiter: Limiter) -> Self {
+        App {
+            metrics: Metrics::new(limiter.now()),
+            limiter,
+            headers: ArcSwap::default(),
+            admin_token: None,
+            draining: AtomicBool::new(false),
+        }
+    }
+
+    /// Answers with these headers.
+    #[must_use]
+    pub fn with_headers(self, headers: HeaderSettings) -> Self {
+        self.headers.store(Arc::new(headers));
+        self
+    }
+
+    /// Switches the admin routes on, for whoever shows this token.
+    #[must_use]
+    pub fn with_admin_token(self, token: AdminToken) -> Self {
+        App { admin_token: Some(token), ..self }
+    }
+
+    /// The limiter.
+    pub fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    /// Puts other policies and headers in force, at once; what was used stays used. See [`Limiter::reload`].
+    ///
+    /// # Errors
+    /// More sets of figures than a limiter can keep state under; nothing is changed.
+    pub fn reload(&self, policies: PolicySet, headers: HeaderSettings) -> Result<Reload, TooManyFigures> {
+        let report = self.limiter.reload(policies)?;
+        self.headers.store(Arc::new(headers));
+        self.metrics.reloaded(self.now());
+        Ok(report)
+    }
+
+    /// Whether new work is welcome: until a drain begins.
+    pub fn is_ready(&self) -> bool {
+        !self.draining.load(Ordering::Acquire)
+    }
+
+    /// Tells whoever asks for readiness to send no more work.
+    pub(crate) fn begin_drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    /// The handle on the policy of this name; without one, on the only policy there is, or the default.
+    pub(crate) fn policy(&self, name: Option<&str>) -> Result<PolicyHandle, NoPolicy> {
+        if let Some(name) = name {
+            return self.limiter.policy(name).map_err(|_| NoPolicy::Unknown);
+        }
+        let policies = self.limiter.policies();
+        let name = match policies.iter().next() {
+            Some(only) if policies.len() == 1 => only.name(),
+            _ => DEFAULT_POLICY,
+        };
+        self.limiter.policy(name).map_err(|_| NoPolicy::Unnamed)
+    }
+
+    pub(crate) fn admin_token(&self) -> Option<&AdminToken> {
+        self.admin_token.as_ref()
+    }
+
+    pub(crate) fn headers(&self) -> HeaderSettings {
+        **self.headers.load()
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.limiter.now()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate::{Limit, Policy, Rate};
+
+    use super::*;
+
+    fn app(names: &[&str]) -> App {
+        let limit = Limit::token_bucket(5, Rate::per_second(1));
+        let policies = names.iter().map(|name| Policy::single(*name, limit).unwrap());
+        App::new(Limiter::new(PolicySet::new(policies).unwrap()))
+    }
+
+    fn found(app: &App, name: Option<&str>) -> Result<String, NoPolicy> {
+        app.policy(name).map(|handle| handle.policy().name().to_owned())
+    }
+
+    #[test]
+    fn a_request_without_a_policy_is_for_the_only_one_or_the_default() {
+        assert_eq!(found(&app(&["api"]), None).as_deref(), Ok("api"));
+        assert_eq!(found(&app(&["api", "default"]), None).as_deref(), Ok("default"));
+        assert_eq!(found(&app(&["api", "login"]), None), Err(NoPolicy::Unnamed));
+        assert_eq!(found(&app(&["api", "login"]), Some("login")).as_deref(), Ok("login"));
+        assert_eq!(found(&app(&["api"]), Some("default")), Err(NoPolicy::Unknown));
+    }
+}

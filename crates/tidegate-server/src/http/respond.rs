@@ -1,0 +1,83 @@
+//! From a subject to the policy it is under, and from a decision to a response.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, header};
+use tidegate::{PolicyHandle, Timestamp};
+use tidegate_fields::{Draft, Families, LimitFields, ResetStyle, Standing};
+
+use super::answer::Answer;
+use super::decode::{Subject, shown};
+use super::problem::{Problem, ProblemKind};
+use super::view::View;
+use crate::app::{App, NoPolicy};
+use crate::config::{self, HeaderFamily, HeaderSettings};
+
+/// The policy a request is under.
+pub(super) fn policy(app: &App, subject: &Subject<'_>) -> Result<PolicyHandle, Problem> {
+    let asked = subject.policy.as_deref();
+    app.policy(asked).map_err(|none| {
+        let known = known_policies(app);
+        match none {
+            NoPolicy::Unknown => Problem::new(
+                ProblemKind::UnknownPolicy,
+                format!(
+                    "policy: {:?}: no policy has this name (there are {known})",
+                    shown(asked.unwrap_or(""))
+                ),
+            ),
+            NoPolicy::Unnamed => {
+                Problem::of_field("policy", format!("missing, and there are several (name one of {known})"))
+            }
+        }
+    })
+}
+
+/// The names of the policies, as many as fit a message.
+fn known_policies(app: &App) -> String {
+    const MOST: usize = 20;
+    let policies = app.limiter().policies();
+    let names: Vec<&str> = policies.iter().take(MOST).map(|policy| policy.name()).collect();
+    match policies.len().saturating_sub(MOST) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// A decision as a response: the same facts in its body and in its header fields.
+pub(super) fn decided(app: &App, view: &View<'_>, at: Timestamp) -> Response {
+    let mut response = plain(view);
+    let standing = Standing { policy: view.policy(), key: view.key(), decision: view.decision(), now: at };
+    limit_fields(app.headers()).write(response.headers_mut(), &standing);
+    response
+}
+
+/// A decision as a body alone.
+pub(super) fn plain(view: &View<'_>) -> Response {
+    // Strings and integers only: nothing in it can fail to be written.
+    json(serde_json::to_vec(&Answer::from(view)).unwrap_or_default())
+}
+
+/// A response of JSON that is true only now.
+pub(super) fn json(body: Vec<u8>) -> Response {
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn limit_fields(settings: HeaderSettings) -> LimitFields {
+    LimitFields {
+        families: match settings.family {
+            HeaderFamily::Both => Families::Both,
+            HeaderFamily::XRateLimit => Families::XRateLimit,
+            HeaderFamily::Ietf => Families::Ietf,
+            HeaderFamily::None => Families::None,
+        },
+        reset: match settings.reset {
+            config::ResetStyle::Delta => ResetStyle::Delta,
+            config::ResetStyle::Epoch => ResetStyle::Epoch,
+        },
+        draft: Draft::Draft11,
+    }
+}

@@ -1,0 +1,98 @@
+//! Reading the configuration file again while the server runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tidegate::{Reload, TooManyFigures};
+
+use crate::app::App;
+use crate::config::{Config, HeaderFamily, HeaderSettings, LoadError, StoreSettings};
+
+/// Reads a file again and puts it in force, whole or not at all.
+#[derive(Debug)]
+pub struct Reloader {
+    app: Arc<App>,
+    file: PathBuf,
+    /// The family that the command line asks for, whatever the file says.
+    family: Option<HeaderFamily>,
+    /// What the file said when the store was built: that is not changed while it runs.
+    store: StoreSettings,
+}
+
+/// Why a reload was refused. The old configuration is in force.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReloadError {
+    /// The file cannot be read, or is wrong.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// More figures than a limiter keeps state under.
+    #[error("{file}: {source}")]
+    TooManyFigures {
+        /// The file's name.
+        file: String,
+        /// How many.
+        source: TooManyFigures,
+    },
+}
+
+impl Reloader {
+    /// Reloads `app` from `file`, of which `loaded` is what was read at the start. `family` goes before the
+    /// file's own choice of headers.
+    pub fn new(app: Arc<App>, file: &Path, loaded: &Config, family: Option<HeaderFamily>) -> Self {
+        Reloader { app, file: file.to_owned(), family, store: loaded.store() }
+    }
+
+    /// Reads and checks the file, and swaps it in. Says what changed, or why nothing did, in the log too.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the file; the old configuration stays in force.
+    pub fn reload(&self) -> Result<Reload, ReloadError> {
+        let file = self.file.display();
+        let result = self.swap();
+        match &result {
+            Ok(report) => log(&file.to_string(), report),
+            Err(error) => {
+                self.app.metrics().reload_failed();
+                tracing::error!(file = %file, "reload refused, the old configuration stays in force: {error}");
+            }
+        }
+        result
+    }
+
+    fn swap(&self) -> Result<Reload, ReloadError> {
+        let config = Config::load(&self.file)?;
+        let headers = headers(&config, self.family);
+        let report = self.app.reload(config.policies().clone(), headers).map_err(|source| {
+            ReloadError::TooManyFigures { file: self.file.display().to_string(), source }
+        })?;
+        if config.store() != self.store {
+            tracing::warn!("max_keys and on_full changed in the file: they take effect at the next start");
+        }
+        Ok(report)
+    }
+}
+
+/// The headers of a file, unless another family is asked for.
+pub(crate) fn headers(config: &Config, family: Option<HeaderFamily>) -> HeaderSettings {
+    let headers = config.headers();
+    HeaderSettings { family: family.unwrap_or(headers.family), ..headers }
+}
+
+fn log(file: &str, report: &Reload) {
+    for (policy, limit) in &report.restarted {
+        tracing::warn!(policy, limit, "the limit starts anew: its algorithm changed");
+    }
+    if report.is_empty() {
+        tracing::info!(file, "reloaded: the policies are the same");
+    } else {
+        let names = |names: &[String]| names.join(", ");
+        tracing::info!(
+            file,
+            added = names(&report.added),
+            changed = names(&report.changed),
+            removed = names(&report.removed),
+            "reloaded"
+        );
+    }
+}
