@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod active;
+mod adhoc;
 pub mod clock;
 mod handle;
 mod limiter;
@@ -31,6 +32,7 @@ mod reload;
 pub mod store;
 
 pub use active::{ActivePolicy, PlanId, PolicyNumber};
+pub use adhoc::{AdHocLimit, AdHocStore, AdHocStoreBuilder};
 pub use handle::PolicyHandle;
 pub use limiter::{Limiter, LimiterBuilder, UnknownPolicy};
 pub use memory::{MemoryStats, MemoryStore, MemoryStoreBuilder, OnFull};

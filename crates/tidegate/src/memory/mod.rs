@@ -4,7 +4,7 @@ mod builder;
 mod cells;
 mod logs;
 mod shard;
-mod table;
+pub(crate) mod table;
 mod vanish;
 
 use std::collections::BTreeSet;
