@@ -1,0 +1,286 @@
+//! The configuration as meant: nothing in it can be wrong.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use tidegate::{Limit, MemoryStore, OnFull, Policy, PolicySet, Rate};
+
+use super::errors::{ConfigErrors, Fault, Place, Problems};
+use super::policies::policy;
+use super::raw::{RawConfig, RawHeaders};
+use super::reader::Cursor;
+use super::yaml::{self, Value};
+
+/// The largest file that is read: 4 MiB.
+pub const MAX_FILE_BYTES: usize = 4 << 20;
+
+/// A configuration that has been checked whole.
+///
+/// ```
+/// use tidegate_server::config::Config;
+/// let text = "policies: {api: {limits: [{algorithm: gcra, rate: 10/s, burst: 5}]}}";
+/// let config = Config::parse(text, "tidegate.yaml").unwrap();
+/// assert_eq!(config.policies().get("api").unwrap().limit_name(0), "gcra");
+///
+/// let wrong = text.replace("10/s", "10/sek");
+/// let errors = Config::parse(&wrong, "tidegate.yaml").unwrap_err();
+/// assert_eq!(
+///     errors.to_string(),
+///     "tidegate.yaml:1: policies.api.limits[0].rate: \"10/sek\": unknown unit \"sek\" \
+///      (use us, ms, s, min, h, d, w)"
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    policies: PolicySet,
+    store: StoreSettings,
+    headers: HeaderSettings,
+}
+
+/// Where state is kept, and its bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoreSettings {
+    kind: StoreKind,
+    max_keys: Option<u64>,
+    on_full: OnFull,
+}
+
+/// Where state is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum StoreKind {
+    /// In this process's memory.
+    #[default]
+    Memory,
+}
+
+/// Which headers tell clients where they stand, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeaderSettings {
+    /// Which headers.
+    pub family: HeaderFamily,
+    /// What `X-RateLimit-Reset` counts from.
+    pub reset: ResetStyle,
+}
+
+/// The families of headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HeaderFamily {
+    /// `X-RateLimit-*` and those of the IETF draft.
+    #[default]
+    Both,
+    /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
+    XRateLimit,
+    /// `RateLimit-Policy` and `RateLimit`.
+    Ietf,
+    /// Neither.
+    None,
+}
+
+/// What `X-RateLimit-Reset` counts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ResetStyle {
+    /// Seconds from now.
+    #[default]
+    Delta,
+    /// Seconds since 1970.
+    Epoch,
+}
+
+/// Why a file gives no configuration.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("{file}: {source}")]
+    Unreadable {
+        /// The file's name.
+        file: String,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// Its content is wrong.
+    #[error(transparent)]
+    Invalid(#[from] ConfigErrors),
+}
+
+impl Config {
+    /// Reads and checks the file at `path`.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and all that is wrong with its content.
+    pub fn load(path: &Path) -> Result<Self, LoadError> {
+        let file = path.display().to_string();
+        match File::open(path) {
+            Ok(content) => Self::read(content, &file),
+            Err(source) => Err(LoadError::Unreadable { file, source }),
+        }
+    }
+
+    /// Reads and checks `content` to its end; `file` is the name errors give it.
+    ///
+    /// # Errors
+    /// Content that cannot be read, and all that is wrong with it.
+    pub fn read(content: impl Read, file: &str) -> Result<Self, LoadError> {
+        let mut bytes = Vec::new();
+        // One byte past what is allowed is enough to know that it is too much.
+        let read = content.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes);
+        match read {
+            Ok(_) => Ok(Self::parse_bytes(&bytes, file)?),
+            Err(source) => Err(LoadError::Unreadable { file: file.to_owned(), source }),
+        }
+    }
+
+    /// Checks `bytes`; `file` is the name errors give them.
+    ///
+    /// # Errors
+    /// All that is wrong with them.
+    pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Self, ConfigErrors> {
+        if bytes.len() > MAX_FILE_BYTES {
+            let rule = format!("larger than {} MiB", MAX_FILE_BYTES >> 20);
+            let fault = Fault::new(rule, "give whole groups of keys figures by prefix, as in \"acme:*\"");
+            return Err(ConfigErrors::broken(file, Place::START, fault));
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::of_text(text, file),
+            Err(error) => {
+                let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+                let place = Place { line: line as u64 + 1, column: 1 };
+                Err(ConfigErrors::broken(file, place, Fault::new("not UTF-8", "save the file as UTF-8")))
+            }
+        }
+    }
+
+    /// Checks `text`; `file` is the name errors give it.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ConfigErrors> {
+        Self::parse_bytes(text.as_bytes(), file)
+    }
+
+    fn of_text(text: &str, file: &str) -> Result<Self, ConfigErrors> {
+        let root =
+            yaml::parse(text).map_err(|broken| ConfigErrors::broken(file, broken.place, broken.fault))?;
+        if matches!(root.value, Value::Nothing) {
+            let mend = "give at least one policy; to run the built-in one give no file";
+            return Err(ConfigErrors::broken(file, Place::START, Fault::new("the file is empty", mend)));
+        }
+        let mut problems = Problems::default();
+        let root = Cursor::root(&root);
+        let raw = RawConfig::read(&root, &mut problems);
+        let config = raw.and_then(|raw| check(&raw, &root, &mut problems));
+        config.filter(|_| problems.none()).ok_or_else(|| problems.into_errors(file))
+    }
+
+    /// The policies: at least one.
+    pub fn policies(&self) -> &PolicySet {
+        &self.policies
+    }
+
+    /// Where state is kept, and its bounds.
+    pub fn store(&self) -> StoreSettings {
+        self.store
+    }
+
+    /// Which headers tell clients where they stand.
+    pub fn headers(&self) -> HeaderSettings {
+        self.headers
+    }
+}
+
+impl Default for Config {
+    /// What runs without a file: one policy `default`, a token bucket of 100 refilled at 10/s.
+    fn default() -> Self {
+        let limit = Limit::token_bucket(100, Rate::per_second(10));
+        let policy = Policy::single("default", limit).expect("the name is printable ASCII");
+        Config {
+            policies: PolicySet::from(policy),
+            store: StoreSettings::default(),
+            headers: HeaderSettings::default(),
+        }
+    }
+}
+
+impl HeaderFamily {
+    /// The word the file uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            HeaderFamily::Both => "both",
+            HeaderFamily::XRateLimit => "x-ratelimit",
+            HeaderFamily::Ietf => "ietf",
+            HeaderFamily::None => "none",
+        }
+    }
+}
+
+impl ResetStyle {
+    /// The word the file uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ResetStyle::Delta => "delta",
+            ResetStyle::Epoch => "epoch",
+        }
+    }
+}
+
+impl StoreSettings {
+    /// Where state is kept.
+    pub fn kind(&self) -> StoreKind {
+        self.kind
+    }
+
+    /// At most so many keys are held at once; unbounded if `None`, never 0.
+    pub fn max_keys(&self) -> Option<u64> {
+        self.max_keys
+    }
+
+    /// What happens to new keys when there is no room.
+    pub fn on_full(&self) -> OnFull {
+        self.on_full
+    }
+
+    /// An empty store in memory, of these bounds.
+    pub fn memory_store(&self) -> MemoryStore {
+        let builder = MemoryStore::builder().on_full(self.on_full);
+        match self.max_keys {
+            Some(keys) => builder.max_keys(usize::try_from(keys).unwrap_or(usize::MAX)).build(),
+            None => builder.build(),
+        }
+    }
+}
+
+fn check(raw: &RawConfig, root: &Cursor<'_>, problems: &mut Problems) -> Option<Config> {
+    let Some(policies) = &raw.policies else {
+        problems
+            .add(&root.site(), Fault::new("policies is missing", "give at least one: policies: {api: ...}"));
+        return None;
+    };
+    let checked: Vec<_> = policies.iter().map(|(name, raw)| policy(name, raw, problems)).collect();
+    let set = PolicySet::new(checked.into_iter().flatten());
+    let policies = set.map_err(|error| {
+        problems.add(&root.site(), Fault::new(error.to_string(), "rename one"));
+    });
+    Some(Config {
+        policies: policies.ok()?,
+        store: store_settings(raw),
+        headers: raw.headers.as_ref().map(header_settings).unwrap_or_default(),
+    })
+}
+
+fn store_settings(raw: &RawConfig) -> StoreSettings {
+    let memory = raw.memory.as_ref();
+    StoreSettings {
+        kind: raw.store.value().unwrap_or_default(),
+        max_keys: memory.and_then(|memory| memory.max_keys.value()).map(|keys| keys.0),
+        on_full: memory.and_then(|memory| memory.on_full.value()).unwrap_or_default(),
+    }
+}
+
+fn header_settings(raw: &RawHeaders) -> HeaderSettings {
+    HeaderSettings {
+        family: raw.family.value().unwrap_or_default(),
+        reset: raw.reset.value().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,6 @@
+//! The configuration as a whole: files in, policies or messages out.
+
+mod documents;
+mod faults;
+mod meaning;
+mod robust;
