@@ -104,6 +104,11 @@ impl App {
         self.limiter.policy(name).map_err(|_| NoPolicy::Unnamed)
     }
 
+    /// Whether the admin routes are on.
+    pub fn has_admin_token(&self) -> bool {
+        self.admin_token.is_some()
+    }
+
     pub(crate) fn admin_token(&self) -> Option<&AdminToken> {
         self.admin_token.as_ref()
     }

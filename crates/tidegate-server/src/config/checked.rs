@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use tidegate::{Limit, MemoryStore, OnFull, Policy, PolicySet, Rate};
@@ -239,6 +240,18 @@ impl StoreSettings {
     /// What happens to new keys when there is no room.
     pub fn on_full(&self) -> OnFull {
         self.on_full
+    }
+
+    /// The same with at most so many keys.
+    #[must_use]
+    pub fn with_max_keys(self, keys: NonZeroU64) -> Self {
+        StoreSettings { max_keys: Some(keys.get()), ..self }
+    }
+
+    /// The same with this for new keys when there is no room.
+    #[must_use]
+    pub fn with_on_full(self, on_full: OnFull) -> Self {
+        StoreSettings { on_full, ..self }
     }
 
     /// An empty store in memory, of these bounds.
