@@ -28,8 +28,6 @@ pub struct ActivePolicy {
     replaced: ArcSwapOption<ActivePolicy>,
     /// What [`Policy::heirs`] says of the version before.
     heirs: Box<[Option<usize>]>,
-    /// No key without state is decided before this instant.
-    earliest: Timestamp,
     /// No state of this version takes longer to be as new; `None` if some never is.
     as_new_within: Option<Wait>,
 }
@@ -84,7 +82,7 @@ impl ActivePolicy {
         let heirs = policy.heirs(&self.policy).into();
         let replaced = ArcSwapOption::new(Some(Arc::clone(self)));
         let next = Self::new(policy, self.number, since, first, Weak::clone(&self.place));
-        ActivePolicy { replaced, heirs, earliest: since, ..next }
+        ActivePolicy { replaced, heirs, ..next }
     }
 
     fn new(
@@ -105,7 +103,6 @@ impl ActivePolicy {
             superseded: AtomicBool::new(false),
             replaced: ArcSwapOption::new(None),
             heirs: Box::default(),
-            earliest: Timestamp::EPOCH,
         }
     }
 
@@ -125,12 +122,24 @@ impl ActivePolicy {
         self.since
     }
 
-    /// The instant at which a key of which nothing is kept is decided, when asked about at `now`.
+    /// The instant at which `key`, of which nothing is kept, is decided when asked about at `now`.
     ///
-    /// That is a key that was as new when these figures came into force, or became so since; like any other it
-    /// went over to them at that instant, and its time does not go back behind it.
-    pub fn decided_at(&self, now: Timestamp) -> Timestamp {
-        now.max(self.earliest)
+    /// It was as new when its figures last changed, or became so since. Like any other key it went over to them
+    /// at that instant, and its time does not go back behind it.
+    pub fn decided_at(&self, key: &[u8], now: Timestamp) -> Timestamp {
+        let mut since = self.since;
+        let mut policy = Arc::clone(&self.policy);
+        for earlier in self.earlier() {
+            if now >= since {
+                break;
+            }
+            let (index, before) = (policy.plan_index(key), earlier.policy.plan_index(key));
+            if policy.changes(index, &earlier.policy, before) {
+                return since;
+            }
+            (since, policy) = (earlier.since, Arc::clone(&earlier.policy));
+        }
+        now
     }
 
     /// The plan in force for `key`.
@@ -186,7 +195,7 @@ impl ActivePolicy {
         self.replaced.load().is_some()
     }
 
-    /// The versions before this one, newest first, as far back as state may be left of them.
+    /// The versions before this one, newest first, as far back as they may matter.
     pub(crate) fn earlier(&self) -> impl Iterator<Item = Arc<ActivePolicy>> + use<> {
         std::iter::successors(self.replaced.load_full(), |version| version.replaced.load_full())
     }
@@ -196,9 +205,9 @@ impl ActivePolicy {
         self.replaced.store(None);
     }
 
-    /// Lets the versions go that come before all with state, as told by the plans in `used`.
-    pub(crate) fn forget_unused(self: &Arc<Self>, used: &BTreeSet<PlanId>) {
-        let oldest = self.earlier().filter(|version| version.has_any(used)).last();
+    /// Lets the versions go that come before all with plans that are `needed`.
+    pub(crate) fn forget_unneeded(self: &Arc<Self>, needed: &BTreeSet<PlanId>) {
+        let oldest = self.earlier().filter(|version| version.has_any(needed)).last();
         oldest.as_ref().unwrap_or(self).forget_earlier();
     }
 
@@ -254,14 +263,12 @@ impl ActivePolicy {
         let mut policy = &old.policy;
         let mut state = KeyState::copy_of(&policy.plans()[index], kept);
         for version in later.iter().rev().map(|version| &**version).chain([self]) {
-            let (plan, next_index) = (&policy.plans()[index], heir(version, index)?);
-            let next = &version.policy.plans()[next_index];
-            let origins = version.policy.origins(policy);
-            let unmoved = origins.iter().copied().eq((0..plan.limits().len()).map(Some));
-            if next != plan || !unmoved {
-                state = next.carry_over(plan, &state, &origins, Since::Known(version.since));
+            let (next, next_index) = (&version.policy, heir(version, index)?);
+            if next.changes(next_index, policy, index) {
+                let (plan, since) = (&policy.plans()[index], Since::Known(version.since));
+                state = next.plans()[next_index].carry_over(plan, &state, &next.origins(policy), since);
             }
-            (policy, index) = (&version.policy, next_index);
+            (policy, index) = (next, next_index);
         }
         Some((PlanId(self.first + index as u32), state))
     }

@@ -95,8 +95,8 @@ impl<S: Store> Limiter<S> {
             directory.places.values().map(|place| place.load_full()).collect()
         };
         let active = versions(&directory);
-        let used = self.shared.store.sweep(self.now(), &active);
-        active.iter().for_each(|version| version.forget_unused(&used));
+        let needed = self.shared.store.sweep(self.now(), &active);
+        active.iter().for_each(|version| version.forget_unneeded(&needed));
         let removed = |version: &Arc<ActivePolicy>| !directory.places.contains_key(version.policy().name());
         versions(old).iter().filter(|version| removed(version)).for_each(|version| version.forget_earlier());
         registry.note(&active);

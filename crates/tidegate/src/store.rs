@@ -102,7 +102,8 @@ pub trait Store: Send + Sync + 'static {
     /// Called after each change of the policies: `policies` are all there are now, and what they replaced is no
     /// longer to be written under, also not by checks that are still on their way.
     ///
-    /// Lets state of other policies go, and tells under which plans there is state still.
+    /// Lets state of other policies go, and tells which plans are still needed, to carry state over or to know what
+    /// was in force at a late stamp.
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId>;
 
     /// Decides checks that are independent of one another, in order.

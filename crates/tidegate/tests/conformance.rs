@@ -9,14 +9,15 @@ use tidegate::MemoryStore;
 use tidegate_testkit::conformance::{self, StepsBack};
 
 /// As it comes, alone; with other traffic in one shard, so that tables grow, are walked and drop keys between
-/// any two steps; and with every state kept for ever, so that no stamp is too old.
-fn subjects() -> [Memory; 3] {
+/// any two steps; with every state kept for ever, so that no stamp is too old; and with all figures in overrides.
+fn subjects() -> [Memory; 4] {
     let crowded = MemoryStore::builder().shards(1).secret(2);
     let kept = MemoryStore::builder().spare(Duration::MAX).secret(3);
     [
         Memory::new(),
         Memory::over(crowded, StepsBack::AtMost(1_000_000)).beside(Beside::Traffic),
         Memory::over(kept, StepsBack::Any),
+        Memory::new().beside(Beside::Overridden),
     ]
 }
 
@@ -37,10 +38,11 @@ fn keys_apart() {
 
 #[test]
 fn random_traces() {
-    let [mut plain, mut crowded, mut kept] = subjects();
+    let [mut plain, mut crowded, mut kept, mut overridden] = subjects();
     conformance::random_traces(&mut plain, 1_000);
     conformance::random_traces(&mut crowded, 500);
     conformance::random_traces(&mut kept, 500);
+    conformance::random_traces(&mut overridden, 500);
 }
 
 #[test]

@@ -183,12 +183,19 @@ impl Store for MemoryStore {
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
         policies.iter().for_each(|policy| self.carry_old_versions(policy, now));
         let numbers: BTreeSet<_> = policies.iter().map(|policy| policy.number()).collect();
-        let mut used = BTreeSet::new();
+        let mut needed = BTreeSet::new();
         for shard in &self.shards {
             let stays = |version: &ActivePolicy| numbers.contains(&version.number());
-            used.append(&mut lock(shard).sweep(now, self.bounds.spare, stays));
+            needed.append(&mut lock(shard).sweep(now, self.bounds.spare, stays));
         }
-        used
+        for policy in policies {
+            // What was replaced within the spare time may be asked for by stamps that are late.
+            let replaced = std::iter::once(Arc::clone(policy)).chain(policy.earlier());
+            let late = replaced.take_while(|version| self.bounds.spare.reaches(version.since(), now));
+            let late = late.zip(policy.earlier()).map(|(_, version)| version);
+            needed.extend(late.take(MOST_VERSIONS).flat_map(|version| version.ids()).map(PlanId::new));
+        }
+        needed
     }
 
     #[inline]

@@ -113,7 +113,7 @@ impl Shard {
         if let Some(state) = carried {
             write(plan, &state, &mut cells);
         }
-        let at = if is_new { policy.decided_at(now) } else { now };
+        let at = if is_new { policy.decided_at(key, now) } else { now };
         let result = apply(plan, &mut cells, at);
         if is_new && !cells.changed() {
             return Ok(result);

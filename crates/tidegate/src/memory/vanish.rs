@@ -20,6 +20,13 @@ impl From<Duration> for Spare {
     }
 }
 
+impl Spare {
+    /// Whether a stamp that is late at `now` may be from before `instant`, and nothing lost.
+    pub(crate) fn reaches(self, instant: Timestamp, now: Timestamp) -> bool {
+        now.micros_since(instant) < self.0
+    }
+}
+
 /// The versions that states of a shard were written under, to know their figures without their keys. In the order
 /// of their ids.
 #[derive(Debug, Default)]

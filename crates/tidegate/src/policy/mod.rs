@@ -194,6 +194,11 @@ impl Policy {
         self.overrides.named_keys()
     }
 
+    /// Whether state kept under a plan of `old` has to be carried over to stand under one of this policy.
+    pub(crate) fn changes(&self, plan: usize, old: &Policy, before: usize) -> bool {
+        self.plans[plan] != old.plans[before] || self.names != old.names
+    }
+
     /// For each limit of this policy its place in `old`, by name; `None` for those `old` has not.
     pub(crate) fn origins(&self, old: &Policy) -> Vec<Option<usize>> {
         self.names.iter().map(|name| old.names.iter().position(|other| other == name)).collect()

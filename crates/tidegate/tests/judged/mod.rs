@@ -3,8 +3,8 @@
 
 use tidegate::clock::ManualClock;
 use tidegate::{
-    Cost, Decision, Limit, LimitDecision, Limiter, MemoryStore, MemoryStoreBuilder, Outcome, Period, Policy,
-    PolicyBuilder, PolicyHandle, Rate, Timestamp, Units,
+    Cost, Decision, KeyPattern, Limit, LimitDecision, Limiter, MemoryStore, MemoryStoreBuilder, Outcome,
+    Period, Policy, PolicyBuilder, PolicyHandle, PolicySet, Rate, Timestamp, Units,
 };
 use tidegate_testkit::cases::LimitSpec;
 use tidegate_testkit::conformance::{Offers, StepsBack, Subject, SubjectAnswer};
@@ -80,6 +80,7 @@ pub struct Memory {
     store: MemoryStoreBuilder,
     steps_back: StepsBack,
     beside: Beside,
+    reloads: u32,
     running: Option<Running>,
 }
 
@@ -88,8 +89,11 @@ pub struct Memory {
 pub enum Beside {
     /// Nothing.
     Nothing,
-    /// Before each step the same is done to other keys and under other policies, and fresh keys come and go.
+    /// Before each step other keys and other policies are busy, and fresh keys come and go.
     Traffic,
+    /// The policy's own figures let nothing pass: those under judgement are overrides, for all keys or for some
+    /// of them, and differently so after each reload.
+    Overridden,
 }
 
 struct Running {
@@ -107,7 +111,7 @@ impl Memory {
 
     /// A limiter over such a store.
     pub fn over(store: MemoryStoreBuilder, steps_back: StepsBack) -> Self {
-        Memory { store, steps_back, beside: Beside::Nothing, running: None }
+        Memory { store, steps_back, beside: Beside::Nothing, reloads: 0, running: None }
     }
 
     /// The same, with other traffic in the same store.
@@ -130,18 +134,36 @@ impl Memory {
         running
     }
 
-    fn policies(&self, limits: &[LimitSpec]) -> Result<tidegate::PolicySet, String> {
+    fn policies(&self, limits: &[LimitSpec]) -> Result<PolicySet, String> {
         let judged = policy("judged", limits)?;
-        if self.beside == Beside::Nothing {
-            return Ok(judged.into());
+        match self.beside {
+            Beside::Nothing => Ok(judged.into()),
+            Beside::Overridden => Ok(self.overridden(limits)?.into()),
+            Beside::Traffic => Self::with_others(judged, limits),
         }
+    }
+
+    fn overridden(&self, limits: &[LimitSpec]) -> Result<Policy, String> {
+        let blocked: Vec<_> = limits.iter().map(|it| LimitSpec { capacity: 0, ..it.clone() }).collect();
+        let figures = |spec: &LimitSpec| Ok((spec.name.clone(), limit(spec)?));
+        let figures: Vec<(String, Limit)> = limits.iter().map(figures).collect::<Result<_, String>>()?;
+        let named = [KeyPattern::exact("a"), KeyPattern::prefix("a"), KeyPattern::exact("b")];
+        // Which of them there are changes with each reload.
+        let named = named.into_iter().enumerate().filter(|(bit, _)| self.reloads >> bit & 1 == 1);
+        let builder = builder("judged", &blocked)?.override_for(KeyPattern::prefix(""), figures.clone());
+        let builder =
+            named.fold(builder, |builder, (_, pattern)| builder.override_for(pattern, figures.clone()));
+        builder.build().map_err(|e| e.to_string())
+    }
+
+    fn with_others(judged: Policy, limits: &[LimitSpec]) -> Result<PolicySet, String> {
         let other = [
             ("bucket", Limit::token_bucket(3, Rate::per_second(2))),
             ("log", Limit::sliding_window_log(5, Period::SECOND).unwrap()),
         ];
         let other = other.into_iter().fold(Policy::builder("other"), |b, (name, limit)| b.limit(name, limit));
         let others = [policy("twin", limits)?, other.build().unwrap(), judged];
-        Ok(tidegate::PolicySet::new(others).unwrap())
+        Ok(PolicySet::new(others).unwrap())
     }
 }
 
@@ -171,6 +193,7 @@ impl Subject for Memory {
     }
 
     fn install(&mut self, limits: &[LimitSpec]) -> Result<(), String> {
+        self.reloads = 0;
         let clock = ManualClock::default();
         let store = self.store.clone().build();
         let limiter = Limiter::builder(self.policies(limits)?).store(store).clock(clock.clone()).build();
@@ -206,6 +229,7 @@ impl Subject for Memory {
     }
 
     fn reload(&mut self, limits: &[LimitSpec], since_us: u64) {
+        self.reloads += 1;
         let policies = self.policies(limits).unwrap();
         self.running(since_us).limiter.reload(policies).unwrap();
     }
