@@ -3,6 +3,7 @@
 mod overrides;
 mod set;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tidegate_core::{Algorithm, Limit, MAX_LIMITS, Plan};
@@ -241,13 +242,15 @@ impl PolicyBuilder {
         self.check_names()?;
         let own: Vec<Limit> = self.limits.iter().map(|(_, limit)| *limit).collect();
         let mut plans = vec![self.plan(&own)?];
+        // By figures: a file may give a hundred thousand keys figures of their own.
+        let mut known = HashMap::from([(plans[0].clone(), 0)]);
         let mut overrides = Overrides::default();
         for (pattern, limits) in &self.overrides {
             let plan = self.plan(&self.overridden(&own, pattern, limits)?)?;
-            let index = plans.iter().position(|known| *known == plan).unwrap_or(plans.len());
-            if index == plans.len() {
-                plans.push(plan);
-            }
+            let index = *known.entry(plan).or_insert_with_key(|plan| {
+                plans.push(plan.clone());
+                plans.len() - 1
+            });
             if !overrides.insert(pattern.clone(), index) {
                 let policy = self.name.clone();
                 return Err(PolicyError::DuplicateOverride { policy, pattern: pattern.clone() });
