@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tidegate_core::{Cost, Decision, Penalty, Timestamp, Units};
+use tidegate_core::{Cost, Decision, Penalty, Timestamp, Units, Wait};
 
 use crate::active::Place;
 use crate::clock::Clock;
@@ -11,6 +12,7 @@ use crate::limiter::Shared;
 use crate::memory::MemoryStore;
 use crate::policy::Policy;
 use crate::store::{Adjustment, Ask, Check, Decisions, Store};
+use crate::wait::Acquire;
 
 /// The handle on one policy of a [`Limiter`](crate::Limiter). Cheap to clone; it follows reloads.
 ///
@@ -118,15 +120,112 @@ impl<S: Store> PolicyHandle<S> {
         S::map(self.adjust(key.as_ref(), Adjustment::Reset, self.shared.clock.now()), |done| done.after)
     }
 
+    /// Waits until `key` may have `cost`, and charges it once. Resolves when the work may leave: at once, but for
+    /// a leaky bucket, whose [`delay`](Decision::delay) is part of the waiting.
+    ///
+    /// First come, first served: while anybody waits for a key, plain checks of it are refused, with a
+    /// [`retry_after`](Decision::retry_after) that counts those ahead. The place in line is taken when the future is
+    /// first polled, and given up when it is dropped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate::clock::ManualClock;
+    /// use tidegate::{Limit, Limiter, Policy, Rate};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let clock = ManualClock::default();
+    /// let policy = Policy::single("api", Limit::token_bucket(1, Rate::per_second(1)))?;
+    /// let limiter = Limiter::builder(policy).clock(clock.clone()).build();
+    /// let api = limiter.policy("api")?;
+    /// api.acquire("user:42", 1).await?; // there is one
+    ///
+    /// let second = tokio::spawn(api.acquire("user:42", 1));
+    /// tokio::task::yield_now().await; // now it waits
+    /// assert_eq!(api.check("user:42", 1).retry_after().unwrap().as_secs_ceil(), 2);
+    ///
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(second.await??.is_allowed());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// See [`AcquireError`](crate::AcquireError). What can never be admitted is told at once.
+    pub fn acquire(&self, key: impl AsRef<[u8]>, cost: impl Into<Cost>) -> Acquire<S> {
+        self.acquire_until(key, cost, Timestamp::MAX)
+    }
+
+    /// As [`acquire`](Self::acquire), for at most `timeout` from now. If that is too short, those ahead counted, it
+    /// is told at once and charged nothing. [`Duration::MAX`] is for ever.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate::clock::ManualClock;
+    /// use tidegate::{AcquireError, Limit, Limiter, Policy, Rate};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let policy = Policy::single("api", Limit::token_bucket(1, Rate::per_second(1)))?;
+    /// let limiter = Limiter::builder(policy).clock(ManualClock::default()).build();
+    /// let api = limiter.policy("api")?;
+    /// api.acquire("user:42", 1).await?;
+    /// match api.acquire_within("user:42", 1, Duration::from_millis(999)).await {
+    ///     Err(AcquireError::TooLate { needs }) => assert_eq!(needs.as_micros(), 1_000_000),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// See [`AcquireError`](crate::AcquireError).
+    pub fn acquire_within(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: impl Into<Cost>,
+        timeout: Duration,
+    ) -> Acquire<S> {
+        // Rounded down: not a part of a microsecond more than was allowed.
+        let timeout = Wait::from_micros(timeout.as_micros());
+        self.acquire_until(key, cost, self.shared.clock.now().saturating_add(timeout))
+    }
+
+    /// As [`acquire`](Self::acquire), for at most until `deadline` by the limiter's clock.
+    ///
+    /// # Errors
+    /// See [`AcquireError`](crate::AcquireError).
+    pub fn acquire_until(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: impl Into<Cost>,
+        deadline: Timestamp,
+    ) -> Acquire<S> {
+        let (shared, place) = (Arc::clone(&self.shared), Arc::clone(&self.place));
+        Acquire::new(shared, place, key.as_ref(), cost.into(), deadline)
+    }
+
     #[inline]
     fn ask(&self, key: &[u8], ask: Ask, now: Timestamp) -> S::Answer<Decision> {
         let policy = self.place.load();
+        if !self.shared.waiting.is_idle()
+            && let Some(refused) = self.shared.behind_waiters(policy.number(), key, ask, now)
+        {
+            return S::ready(refused);
+        }
         let checks = [Check { policy: &policy, key, ask }];
         S::map(self.shared.store.check(now, &checks), Decisions::into_single)
     }
 
     fn adjust(&self, key: &[u8], adjustment: Adjustment, now: Timestamp) -> S::Answer<Penalty> {
-        self.shared.store.adjust(now, &self.place.load(), key, adjustment)
+        let policy = self.place.load();
+        let adjusted = self.shared.store.adjust(now, &policy, key, adjustment);
+        // Whoever joins a line from here on finds the key adjusted, so the line is looked for afterwards.
+        let (shared, number, key) = (Arc::clone(&self.shared), policy.number(), Box::<[u8]>::from(key));
+        S::map(adjusted, move |done| {
+            shared.disturb(number, &key);
+            done
+        })
     }
 }
 

@@ -30,6 +30,7 @@ mod memory;
 mod policy;
 mod reload;
 pub mod store;
+mod wait;
 
 pub use active::{ActivePolicy, PlanId, PolicyNumber};
 pub use adhoc::{AdHocLimit, AdHocStore, AdHocStoreBuilder};
@@ -42,3 +43,4 @@ pub use tidegate_core::{
     Algorithm, Cost, Decision, Figures, KeyState, Limit, LimitDecision, LimitError, MAX_LIMITS,
     MAX_LOG_LIMIT, Outcome, Penalty, Period, Plan, QuantityError, Rate, Timestamp, Units, Wait,
 };
+pub use wait::{Acquire, AcquireError};

@@ -14,6 +14,7 @@ use crate::memory::MemoryStore;
 use crate::policy::PolicySet;
 use crate::reload::Registry;
 use crate::store::Store;
+use crate::wait::Waiting;
 
 /// Decides checks under named policies. Cheap to clone; all clones share everything.
 ///
@@ -34,6 +35,7 @@ pub struct Limiter<S: Store = MemoryStore> {
 pub(crate) struct Shared<S: Store> {
     pub(crate) store: S,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) waiting: Waiting,
     pub(crate) directory: ArcSwap<Directory>,
     pub(crate) registry: Mutex<Registry>,
 }
@@ -60,6 +62,7 @@ pub struct LimiterBuilder<S: Store = MemoryStore> {
     policies: PolicySet,
     store: S,
     clock: Arc<dyn Clock>,
+    max_waiters_per_key: usize,
 }
 
 impl Limiter {
@@ -74,6 +77,7 @@ impl Limiter {
             policies: policies.into(),
             store: MemoryStore::default(),
             clock: Arc::new(SystemClock::new()),
+            max_waiters_per_key: Waiting::MOST,
         }
     }
 }
@@ -82,13 +86,23 @@ impl<S: Store> LimiterBuilder<S> {
     /// Keeps the state in `store`.
     #[must_use]
     pub fn store<T: Store>(self, store: T) -> LimiterBuilder<T> {
-        LimiterBuilder { policies: self.policies, store, clock: self.clock }
+        let LimiterBuilder { policies, clock, max_waiters_per_key, .. } = self;
+        LimiterBuilder { policies, store, clock, max_waiters_per_key }
     }
 
     /// Runs on `clock`.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
+        self
+    }
+
+    /// At most so many wait for one key of one policy at a time, by [`acquire`](PolicyHandle::acquire) and its
+    /// like; others are turned away with [`QueueFull`](crate::AcquireError::QueueFull). 1024 unless said
+    /// otherwise; at least 1.
+    #[must_use]
+    pub fn max_waiters_per_key(mut self, most: usize) -> Self {
+        self.max_waiters_per_key = most;
         self
     }
 
@@ -101,6 +115,7 @@ impl<S: Store> LimiterBuilder<S> {
         let shared = Shared {
             store: self.store,
             clock: self.clock,
+            waiting: Waiting::new(self.max_waiters_per_key),
             directory: ArcSwap::default(),
             registry: Mutex::default(),
         };

@@ -39,7 +39,7 @@ impl<S: Store> Limiter<S> {
     /// Puts other policies in force, all at once. What was used under the old ones stays used: buckets keep
     /// their tokens, windows their counts, each limit known by its name; a policy that did not change is not touched.
     /// A policy that is no more loses its state, also if it comes back later; handles on it go on under the
-    /// figures they had.
+    /// figures they had. The turns of those who wait are worked out anew.
     ///
     /// The new figures come into force at the present instant of the limiter's clock. Whoever checks at stamps
     /// of their own has to set that clock, too ([`ManualClock`](crate::clock::ManualClock)).
@@ -84,6 +84,9 @@ impl<S: Store> Limiter<S> {
         self.shared.directory.store(Arc::new(Directory { set, places }));
         if !report.is_empty() {
             self.settle(&mut registry, &old);
+            // Wakes whoever is to be woken, who may do anything, such as reload.
+            drop(registry);
+            self.shared.disturb_all();
         }
         Ok(report)
     }

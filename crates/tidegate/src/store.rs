@@ -121,6 +121,9 @@ pub trait Store: Send + Sync + 'static {
     /// Copies a key's state out.
     fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Self::Answer<Snapshot>;
 
+    /// Answers with what is known already.
+    fn ready<T: Send + 'static>(value: T) -> Self::Answer<T>;
+
     /// Goes on with an answer.
     fn map<T, U>(answer: Self::Answer<T>, go_on: impl FnOnce(T) -> U + Send + 'static) -> Self::Answer<U>
     where

@@ -240,6 +240,11 @@ impl Store for MemoryStore {
         })
     }
 
+    #[inline]
+    fn ready<T: Send + 'static>(value: T) -> T {
+        value
+    }
+
     fn map<T, U>(answer: T, go_on: impl FnOnce(T) -> U + Send + 'static) -> U
     where
         T: Send + 'static,

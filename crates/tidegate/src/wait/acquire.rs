@@ -1,0 +1,190 @@
+//! The future of one who waits.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tidegate_core::{Algorithm, Cost, Decision, Outcome, Timestamp, Wait};
+
+use super::forecast::between;
+use super::line::{Grant, Ticket};
+use super::queue::Queue;
+use crate::active::Place;
+use crate::clock::Sleep;
+use crate::limiter::Shared;
+use crate::memory::MemoryStore;
+use crate::store::{Ask, Check, Decisions, Store, StoreError};
+
+/// Why waiting came to nothing. Nothing was charged, but by a store that could not answer, which may have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// No wait is long enough: the cost is above what a limit can ever hold, or what is missing never comes
+    /// back.
+    #[error(
+        "waiting cannot help: the cost is above what a limit can hold, or the limit never refills (ask for \
+         less, or raise the limit)"
+    )]
+    Never,
+    /// It cannot be done by the deadline, those ahead in line counted.
+    #[error("it would take {} us, which is past the deadline (wait longer, or ask for less)", needs.as_micros())]
+    TooLate {
+        /// How long it would take, from now until the work may leave, a leaky bucket's delay included.
+        needs: Wait,
+    },
+    /// As many wait for this key already as may.
+    #[error("as many wait for this key as may (raise max_waiters_per_key, or come back later)")]
+    QueueFull,
+    /// The store could not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store holds as many keys as it may, and this one is new.
+    #[error("the store holds as many keys as it may, and this one is new (raise max_keys)")]
+    Overloaded,
+}
+
+/// Waits until a cost is admitted, and charges it once; see [`PolicyHandle::acquire`](crate::PolicyHandle::acquire).
+///
+/// It takes its place in line when first polled. Dropped, it gives the place up, and gives back what it was
+/// granted if it was not told yet. It runs on any executor that the limiter's clock can sleep on, and its
+/// place is kept while nobody polls it.
+#[must_use = "nothing is waited for until this is awaited"]
+pub struct Acquire<S: Store = MemoryStore> {
+    shared: Arc<Shared<S>>,
+    place: Place,
+    key: Box<[u8]>,
+    cost: Cost,
+    deadline: Timestamp,
+    stage: Stage,
+}
+
+enum Stage {
+    New,
+    /// Nobody stood in line, so it went right up to the store.
+    Asking {
+        at: Timestamp,
+        answer: Pin<Box<dyn Future<Output = Result<Decision, StoreError>> + Send>>,
+    },
+    Queued {
+        queue: Arc<Queue>,
+        ticket: Ticket,
+    },
+    /// Admitted; a leaky bucket lets its work leave later.
+    Leaving {
+        decision: Decision,
+        sleep: Option<Sleep>,
+    },
+    Over,
+}
+
+impl<S: Store> Acquire<S> {
+    pub(crate) fn new(
+        shared: Arc<Shared<S>>,
+        place: Place,
+        key: &[u8],
+        cost: Cost,
+        deadline: Timestamp,
+    ) -> Self {
+        Acquire { shared, place, key: key.into(), cost, deadline, stage: Stage::New }
+    }
+
+    fn begin(&self, context: &Context<'_>) -> Result<Stage, AcquireError> {
+        let now = self.shared.clock.now();
+        let policy = self.place.load();
+        let spaces = |limit: &tidegate_core::Limit| limit.algorithm() == Algorithm::LeakyBucket;
+        let delay_may_be_too_long =
+            self.deadline < Timestamp::MAX && policy.plan_for(&self.key).1.limits().iter().any(spaces);
+        let is_line = || self.shared.waiting.find(policy.number(), &self.key).is_some();
+        if now > self.deadline || delay_may_be_too_long || (!self.cost.is_peek() && is_line()) {
+            return self.join(context);
+        }
+        let checks = [Check { policy: &policy, key: &self.key, ask: Ask::Exactly(self.cost) }];
+        let answer = S::map(self.shared.store.check(now, &checks), Decisions::into_single);
+        Ok(Stage::Asking { at: now, answer: Box::pin(S::settled(answer)) })
+    }
+
+    fn join(&self, context: &Context<'_>) -> Result<Stage, AcquireError> {
+        let wants = (self.cost, self.deadline);
+        let (queue, ticket) = self.shared.join(&self.place, &self.key, wants, context)?;
+        Ok(Stage::Queued { queue, ticket })
+    }
+
+    /// Goes on with the answer to what was asked at `at`, past no line.
+    fn answered(
+        &self,
+        at: Timestamp,
+        decision: Decision,
+        context: &Context<'_>,
+    ) -> Result<Stage, AcquireError> {
+        match (decision.outcome(), decision.retry_after()) {
+            (Outcome::Allowed, _) => Ok(self.leave(Grant::at(at, decision))),
+            (Outcome::Overloaded, _) => Err(AcquireError::Overloaded),
+            (_, None) => Err(AcquireError::Never),
+            (_, Some(needs)) if needs > between(at, self.deadline) => Err(AcquireError::TooLate { needs }),
+            _ => self.join(context),
+        }
+    }
+
+    fn leave(&self, grant: Grant) -> Stage {
+        let is_delayed = !grant.decision.delay().is_zero();
+        let sleep = is_delayed.then(|| self.shared.clock.sleep_until(grant.leaves));
+        Stage::Leaving { decision: grant.decision, sleep }
+    }
+}
+
+impl<S: Store> Future for Acquire<S> {
+    type Output = Result<Decision, AcquireError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        loop {
+            let next = match &mut this.stage {
+                Stage::New => this.begin(context),
+                Stage::Asking { at, answer } => match (*at, ready!(answer.as_mut().poll(context))) {
+                    (at, Ok(decision)) => this.answered(at, decision, context),
+                    (_, Err(error)) => Err(error.into()),
+                },
+                Stage::Queued { queue, ticket } => {
+                    let verdict = ready!(this.shared.poll_ticket(queue, *ticket, context));
+                    verdict.map(|grant| this.leave(grant))
+                }
+                Stage::Leaving { decision, sleep } => {
+                    if let Some(sleep) = sleep {
+                        ready!(sleep.as_mut().poll(context));
+                    }
+                    let decision = *decision;
+                    this.stage = Stage::Over;
+                    return Poll::Ready(Ok(decision));
+                }
+                Stage::Over => panic!("an Acquire was polled after it had ended"),
+            };
+            match next {
+                Ok(stage) => this.stage = stage,
+                Err(error) => {
+                    this.stage = Stage::Over;
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+    }
+}
+
+impl<S: Store> Drop for Acquire<S> {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Queued { queue, ticket } => self.shared.quit(&queue, ticket),
+            Stage::Leaving { .. } => self.shared.give_back(&self.place, &self.key, self.cost),
+            Stage::New | Stage::Asking { .. } | Stage::Over => {}
+        }
+    }
+}
+
+impl<S: Store> fmt::Debug for Acquire<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acquire")
+            .field("cost", &self.cost)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
