@@ -18,8 +18,10 @@ use crate::http;
 
 /// A connection that sends no whole request head for so long is closed, an idle one too.
 const HEAD_WITHIN: Duration = Duration::from_secs(60);
-/// Bytes of a request's head, and of what is read ahead of it.
-const MOST_HEAD_BYTES: usize = 64 << 10;
+/// Bytes of a request's head: several times what the longest key takes in a query.
+const MOST_HEAD_BYTES: usize = 32 << 10;
+/// Bytes read ahead on one connection.
+const MOST_AHEAD_BYTES: usize = 64 << 10;
 /// The pause after the system had no room for another connection.
 const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
 
@@ -127,8 +129,8 @@ impl Doors {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_WITHIN)
-            .max_buf_size(MOST_HEAD_BYTES)
-            .pipeline_flush(true)
+            .max_header_size(MOST_HEAD_BYTES)
+            .max_buf_size(MOST_AHEAD_BYTES)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router.clone()));
         let connection = self.graceful.watch(connection);
         self.connections.spawn(async {
