@@ -11,6 +11,7 @@ pub mod http;
 mod listen;
 mod metrics;
 mod reload;
+pub mod resp;
 
 pub use admin_token::{AdminToken, AdminTokenError};
 pub use app::{App, DEFAULT_POLICY};

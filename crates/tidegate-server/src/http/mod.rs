@@ -26,6 +26,8 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use problem::{Problem, ProblemKind};
+pub(crate) use respond::known_policies;
+pub(crate) use view::View;
 
 /// Every route of the server, ready to be served.
 pub fn router(app: Arc<App>) -> Router {

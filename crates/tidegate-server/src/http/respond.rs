@@ -33,7 +33,7 @@ pub(super) fn policy(app: &App, subject: &Subject<'_>) -> Result<PolicyHandle, P
 }
 
 /// The names of the policies, as many as fit a message.
-fn known_policies(app: &App) -> String {
+pub(crate) fn known_policies(app: &App) -> String {
     const MOST: usize = 20;
     let policies = app.limiter().policies();
     let names: Vec<&str> = policies.iter().take(MOST).map(|policy| policy.name()).collect();

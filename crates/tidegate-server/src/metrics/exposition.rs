@@ -28,6 +28,7 @@ pub(crate) fn render(metrics: &Metrics, limiter: &Limiter) -> String {
 /// All counters at one scrape.
 struct Reading {
     decisions: Vec<(String, &'static str, u64)>,
+    throttled: Vec<(&'static str, u64)>,
     latency: LatencyReading,
     store: MemoryStats,
     reloads: [(&'static str, u64); 2],
@@ -49,6 +50,11 @@ impl Reading {
         let reloads = &metrics.reloads;
         Reading {
             decisions,
+            throttled: OUTCOMES
+                .iter()
+                .map(|outcome| outcome.as_str())
+                .zip(metrics.throttled.read())
+                .collect(),
             latency: metrics.latency.read(),
             store: limiter.store().stats(),
             reloads: [
@@ -73,6 +79,12 @@ impl Collector for Reading {
         let mut family = out.encode_descriptor("decisions", help, None, MetricType::Counter)?;
         for (policy, outcome, count) in &self.decisions {
             let labels = [("policy", policy.as_str()), ("outcome", *outcome)];
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(count, None)?;
+        }
+        let help = "Checks decided under figures that came with them, by outcome; peeks are not counted";
+        let mut family = out.encode_descriptor("throttle_decisions", help, None, MetricType::Counter)?;
+        for (outcome, count) in &self.throttled {
+            let labels = [("outcome", *outcome)];
             family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(count, None)?;
         }
         let help = "Time from a check's being read to its answer's being written, in seconds";

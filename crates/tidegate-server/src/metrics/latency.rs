@@ -26,10 +26,11 @@ impl Latency {
         Latency(Striped::new())
     }
 
-    pub fn record(&self, micros: u64) {
+    /// So many decisions each took so many microseconds.
+    pub fn record(&self, micros: u64, decisions: u64) {
         let bucket = BOUNDS.iter().position(|bound| micros <= *bound).unwrap_or(ABOVE);
-        self.0.add(bucket, 1);
-        self.0.add(SUM, micros);
+        self.0.add(bucket, decisions);
+        self.0.add(SUM, micros.saturating_mul(decisions));
     }
 
     pub fn read(&self) -> LatencyReading {
@@ -53,7 +54,7 @@ mod tests {
     fn a_bound_belongs_to_its_bucket() {
         let latency = Latency::new();
         for micros in [0, 1, 2, 3, 100_000, 100_001] {
-            latency.record(micros);
+            latency.record(micros, 1);
         }
         let reading = latency.read();
         let filled: Vec<_> = reading.buckets.into_iter().filter(|(_, count)| *count > 0).collect();

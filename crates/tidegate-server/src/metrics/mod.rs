@@ -23,12 +23,19 @@ const OUTCOMES: [Outcome; 4] =
 /// One policy's decisions, by outcome, and last those of an outcome that this version has no word for.
 type ByOutcome = Striped<{ OUTCOMES.len() + 1 }>;
 
+/// Where an outcome is counted.
+fn place(outcome: Outcome) -> usize {
+    OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(OUTCOMES.len())
+}
+
 /// Counters of the whole server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     /// Found without a lock; copied when a policy is seen for the first time.
     decisions: ArcSwap<HashMap<Box<str>, Arc<ByOutcome>>>,
     adding: Mutex<()>,
+    /// Under no policy: the figures came with the request.
+    throttled: ByOutcome,
     latency: Latency,
     reloads: Reloads,
 }
@@ -46,17 +53,37 @@ impl Metrics {
     /// Nothing counted yet. The configuration in force is taken as loaded at `now`.
     pub fn new(now: Timestamp) -> Self {
         let reloads = Reloads { last_success: AtomicU64::new(now.as_micros()), ..Reloads::default() };
-        Metrics { decisions: ArcSwap::default(), adding: Mutex::new(()), latency: Latency::new(), reloads }
+        Metrics {
+            decisions: ArcSwap::default(),
+            adding: Mutex::new(()),
+            throttled: ByOutcome::new(),
+            latency: Latency::new(),
+            reloads,
+        }
     }
 
     /// Counts a decision of the policy of this name that took so many microseconds.
     pub fn decided(&self, policy: &str, outcome: Outcome, micros: u64) {
-        let place = OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(OUTCOMES.len());
+        self.counted(policy, outcome);
+        self.took(micros, 1);
+    }
+
+    /// Counts a decision of the policy of this name, whose time is told by [`took`](Self::took).
+    pub fn counted(&self, policy: &str, outcome: Outcome) {
         match self.decisions.load().get(policy) {
-            Some(counters) => counters.add(place, 1),
-            None => self.counters(policy).add(place, 1),
+            Some(counters) => counters.add(place(outcome), 1),
+            None => self.counters(policy).add(place(outcome), 1),
         }
-        self.latency.record(micros);
+    }
+
+    /// Counts a decision under figures that the caller brought along.
+    pub fn throttled(&self, outcome: Outcome) {
+        self.throttled.add(place(outcome), 1);
+    }
+
+    /// So many decisions, made together, took so many microseconds.
+    pub fn took(&self, micros: u64, decisions: u64) {
+        self.latency.record(micros, decisions);
     }
 
     /// Counts a reload that put a configuration in force at `now`.

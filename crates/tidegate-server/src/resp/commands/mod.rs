@@ -1,0 +1,109 @@
+//! From a command's words to its reply.
+
+mod client;
+mod connection;
+mod describe;
+mod info;
+mod keys;
+mod policy;
+mod table;
+mod throttle;
+mod units;
+
+use tidegate::{Outcome, Timestamp};
+
+use super::door::Door;
+use super::parse::Args;
+use super::reply::Reply;
+use super::session::{Rank, Session};
+pub(super) use connection::rank_at_first;
+use table::{COMMANDS, Spec};
+
+/// What a command may look at and change.
+#[derive(Debug)]
+pub(super) struct Context<'a> {
+    pub(super) door: &'a Door,
+    pub(super) session: &'a mut Session,
+    pub(super) reply: Reply<'a>,
+    /// The instant of the batch that the command is in.
+    pub(super) now: Timestamp,
+    /// Decisions made in the batch so far.
+    pub(super) decided: &'a mut u64,
+}
+
+impl Context<'_> {
+    /// Counts a decision under a policy.
+    fn count(&mut self, policy: &str, outcome: Outcome) {
+        self.door.app().metrics().counted(policy, outcome);
+        *self.decided += 1;
+    }
+}
+
+/// What becomes of the connection after a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    GoOn,
+    Close,
+}
+
+/// Carries out one command.
+pub(super) fn carry_out(context: &mut Context<'_>, args: Args<'_>) -> Then {
+    let Some(name) = args.get(0) else { return Then::GoOn };
+    let spec = COMMANDS.iter().find(|spec| spec.name.as_bytes().eq_ignore_ascii_case(name));
+    let rank = context.session.rank;
+    match spec {
+        // Whoever is no more than that is not told what there is.
+        _ if rank == Rank::Stranger && spec.is_none_or(|spec| spec.rank > rank) => {
+            context.reply.error(format_args!("NOAUTH Authentication required."));
+        }
+        None => unknown(&mut context.reply, name, args),
+        Some(spec) if !(spec.words.0..=spec.words.1).contains(&args.len()) => {
+            wrong_number(&mut context.reply, &spec.name.to_ascii_lowercase());
+        }
+        Some(spec) if spec.rank > rank => not_admin(context, spec),
+        Some(spec) => return (spec.run)(context, args),
+    }
+    Then::GoOn
+}
+
+/// The longest text of a client's that an error repeats, in bytes.
+const MOST_REPEATED: usize = 128;
+
+/// A client's bytes as an error repeats them.
+fn shown(bytes: &[u8]) -> impl std::fmt::Display + '_ {
+    bytes[..bytes.len().min(MOST_REPEATED)].escape_ascii()
+}
+
+fn unknown(reply: &mut Reply<'_>, name: &[u8], args: Args<'_>) {
+    let mut beginning = String::new();
+    for word in args.from(1) {
+        if beginning.len() >= MOST_REPEATED {
+            break;
+        }
+        beginning.push_str(&format!("'{}' ", shown(word)));
+    }
+    let name = shown(name);
+    reply.error(format_args!("ERR unknown command '{name}', with args beginning with: {beginning}"));
+}
+
+/// Of a command, or of `command|subcommand`.
+fn wrong_number(reply: &mut Reply<'_>, of: &str) {
+    reply.error(format_args!("ERR wrong number of arguments for '{of}' command"));
+}
+
+fn unknown_subcommand(reply: &mut Reply<'_>, command: &str, subcommand: &[u8]) {
+    let subcommand = shown(subcommand);
+    reply.error(format_args!("ERR unknown subcommand '{subcommand}'. Try {command} HELP."));
+}
+
+fn not_admin(context: &mut Context<'_>, spec: &Spec) {
+    let name = spec.name;
+    match context.door.app().admin_token() {
+        Some(_) => context.reply.error(format_args!(
+            "NOPERM {name} changes keys by hand: show the admin token first (AUTH admin TOKEN)"
+        )),
+        None => context.reply.error(format_args!(
+            "NOPERM {name} changes keys by hand, which is switched off: start the server with an admin token"
+        )),
+    }
+}
