@@ -1,0 +1,100 @@
+//! Where a trace comes from, and how much of it is read.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Where a trace comes from: a file, or `-` for standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracePath(PathBuf);
+
+/// A trace opened, and the bar that follows its reading, hidden unless it is worth looking at.
+pub struct OpenTrace {
+    /// What to read.
+    pub input: Box<dyn BufRead>,
+    /// How far it has been read.
+    pub progress: Progress,
+}
+
+/// A bar on standard error.
+#[derive(Debug, Clone)]
+pub struct Progress(ProgressBar);
+
+/// Files shorter than this are decided before a bar could be read.
+const LONG_BYTES: u64 = 16 << 20;
+const BUFFER_BYTES: usize = 256 << 10;
+
+impl TracePath {
+    /// From what the command line says.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        TracePath(path.into())
+    }
+
+    /// The name for messages.
+    pub fn name(&self) -> String {
+        if self.is_stdin() { "standard input".to_owned() } else { self.0.display().to_string() }
+    }
+
+    /// Whether writing to `out` would overwrite the trace.
+    pub fn is_same_file(&self, out: &Path) -> bool {
+        let real = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
+        !self.is_stdin() && real(&self.0).is_some_and(|trace| real(out) == Some(trace))
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn open(&self) -> io::Result<OpenTrace> {
+        if self.is_stdin() {
+            return Ok(OpenTrace {
+                input: Box::new(BufReader::new(io::stdin())),
+                progress: Progress::hidden(),
+            });
+        }
+        let file = File::open(&self.0)?;
+        let about = file.metadata()?;
+        let progress = match about.len() {
+            bytes if about.is_file() && bytes >= LONG_BYTES && io::stderr().is_terminal() => {
+                Progress::of(bytes)
+            }
+            _ => Progress::hidden(),
+        };
+        let input = BufReader::with_capacity(BUFFER_BYTES, progress.0.wrap_read(file));
+        Ok(OpenTrace { input: Box::new(input), progress })
+    }
+
+    fn is_stdin(&self) -> bool {
+        self.0.as_os_str() == "-"
+    }
+}
+
+impl Progress {
+    fn hidden() -> Self {
+        Progress(ProgressBar::hidden())
+    }
+
+    fn of(bytes: u64) -> Self {
+        let bar = ProgressBar::new(bytes);
+        let template = "{wide_bar} {binary_bytes}/{binary_total_bytes} {eta} left";
+        bar.set_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        Progress(bar)
+    }
+
+    /// Writes a line to standard error, out of the bar's way.
+    pub fn tell(&self, line: &str) {
+        self.0.suspend(|| {
+            // If nobody can be told, the exit code and the summary still tell.
+            let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("{line}\n"));
+        });
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
