@@ -1,0 +1,71 @@
+//! What `tidegate compare` can be asked.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tidegate::{Period, Rate, Units};
+use tidegate_server::config::{Fault, parse_period, parse_rate, parse_units};
+
+use super::Scenario;
+use crate::replay::Format;
+
+const HELP: &str = "\
+All six algorithms get the same nominal limit: --rate in the long run, and --burst at once. The buckets
+(token_bucket, gcra, leaky_bucket) take it as it is; the windows take as many per window as the rate earns
+in it. The window is --window, else the time in which the bucket fills.
+
+The picture shows the units let through over time: for the leaky bucket by when the work may begin, for the
+others by when it is admitted. Algorithms that decide alike share a line. Grey uprights are window edges.
+
+A TRACE is read as by `tidegate replay`, put into the order of its stamps within 10 minutes; its keys and
+costs count, its policies do not. docs/algorithms.md explains the six with such pictures.
+
+Examples:
+  tidegate compare --scenario window-edge
+  tidegate compare --rate 100/min --burst 20 --scenario burst-after-idle --plot burst.svg
+  tidegate compare --rate 10/s --window 1min access.jsonl --plot access.svg
+  tidegate compare --scenario steady --format json | jq '.algorithms[] | {algorithm, admitted}'
+
+Exit codes:
+  0  done; also if whoever reads the output closes it
+  1  the trace cannot be read, or the output not be written
+  2  wrong usage, or figures that make no limit";
+
+/// Put one trace, or a built-in scenario, to all six algorithms
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = HELP)]
+pub struct CompareArgs {
+    /// What is admitted in the long run
+    #[arg(long, value_name = "N/DURATION", default_value = "10/s", value_parser = rate)]
+    pub rate: Rate,
+    /// What is admitted at once [default: what the window holds, or else the rate's N]
+    #[arg(long, value_name = "N", value_parser = units)]
+    pub burst: Option<Units>,
+    /// The window of the window algorithms [default: the time in which the burst is earned]
+    #[arg(long, value_name = "DURATION", value_parser = period)]
+    pub window: Option<Period>,
+    /// A built-in trace [default, unless there is a TRACE: window-edge]
+    #[arg(long, value_enum, conflicts_with = "trace")]
+    pub scenario: Option<Scenario>,
+    /// Write the picture here, as SVG
+    #[arg(long, value_name = "OUT.svg")]
+    pub plot: Option<PathBuf>,
+    /// How to print the figures
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+    /// A trace, JSON Lines; `-` is standard input
+    #[arg(value_name = "TRACE")]
+    pub trace: Option<PathBuf>,
+}
+
+fn rate(text: &str) -> Result<Rate, Fault> {
+    parse_rate(text)
+}
+
+fn units(text: &str) -> Result<Units, Fault> {
+    parse_units(text)
+}
+
+fn period(text: &str) -> Result<Period, Fault> {
+    parse_period(text)
+}
