@@ -1,2 +1,50 @@
-//! The binary.
-fn main() {}
+//! `tidegate`: serve, validate, replay and compare rate limits.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tidegate_cli::{Failure, compare, replay, serve, validate};
+
+const HELP: &str = "\
+Examples:
+  tidegate serve                                      decide over HTTP, on 127.0.0.1:8080
+  tidegate validate tidegate.yaml                     what does this configuration mean?
+  tidegate replay access.jsonl                        what would the built-in policy have denied?
+  tidegate replay --config tidegate.yaml --decisions decisions.jsonl access.jsonl
+  tidegate compare --scenario window-edge             which algorithm should it be?
+
+`tidegate COMMAND --help` tells all about a command; `-h` is the short of it.
+
+Exit codes:
+  0  done
+  1  it could not be done: something cannot be read, written or listened on
+  2  wrong usage, or a configuration that is wrong";
+
+/// Exact rate limits: decide, for each client and each request, whether the work may go ahead now
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, after_long_help = HELP)]
+struct Tidegate {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::ServeArgs),
+    Validate(validate::ValidateArgs),
+    Replay(replay::ReplayArgs),
+    Compare(compare::CompareArgs),
+}
+
+fn main() -> ExitCode {
+    let done: Result<(), Failure> = match Tidegate::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Validate(args) => return validate::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Compare(args) => compare::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,13 @@
+//! The commands of `tidegate`, apart from the process around them: so that they can be tested without one.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+mod failure;
+pub mod replay;
+pub mod serve;
+mod span;
+mod table;
+pub mod trace;
+pub mod validate;
+
+pub use failure::{Failure, print};
