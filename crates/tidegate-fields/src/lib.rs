@@ -30,7 +30,9 @@ pub mod client_ip;
 mod joined;
 mod limits;
 mod problem;
+mod standing;
 
 pub use joined::joined;
-pub use limits::{Draft, Families, LimitFields, ResetStyle, Standing, UnknownFamilies, retry_after};
+pub use limits::{Draft, Families, LimitFields, ResetStyle, UnknownFamilies, retry_after};
 pub use problem::{Problem, status_of};
+pub use standing::{Standing, decided_under};

@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tidegate::{Decision, Limit, LimitDecision, Policy, Timestamp, Wait};
+use tidegate::{Decision, Limit, LimitDecision, Timestamp, Wait};
+
+use crate::standing::Standing;
 
 const X_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const X_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -96,19 +98,6 @@ pub struct LimitFields {
     pub reset: ResetStyle,
     /// Which words the IETF's family uses.
     pub draft: Draft,
-}
-
-/// A decision and what it was about.
-#[derive(Debug, Clone, Copy)]
-pub struct Standing<'a> {
-    /// The policy that was asked.
-    pub policy: &'a Policy,
-    /// The key that was charged: it may have figures of its own.
-    pub key: &'a [u8],
-    /// The answer.
-    pub decision: &'a Decision,
-    /// When it was given.
-    pub now: Timestamp,
 }
 
 impl LimitFields {
