@@ -167,12 +167,18 @@ pub(super) struct Problems {
 
 impl Problems {
     pub fn add(&mut self, site: &Site, fault: Fault) {
-        if self.errors.len() == MOST_ERRORS {
-            self.more += 1;
+        if self.only_count() {
             return;
         }
         let Site { place, path, written } = site.clone();
         self.errors.push(ConfigError { place, path, value: written, fault });
+    }
+
+    /// Counts one that need not be composed, if enough are kept; `false` if it has to be added.
+    pub fn only_count(&mut self) -> bool {
+        let full = self.errors.len() == MOST_ERRORS;
+        self.more += usize::from(full);
+        full
     }
 
     pub fn none(&self) -> bool {

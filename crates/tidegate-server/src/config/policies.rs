@@ -31,7 +31,11 @@ pub(super) fn policy(name: &At<String>, raw: &RawPolicy, problems: &mut Problems
         let mend = if limits.is_empty() { "give limits: [...]" } else { "split the policy" };
         problems.add(site, Fault::new(rule, mend));
     }
-    refuse_twins(limits, problems);
+    // With more than that, comparing each with each would take too long, and is beside the point.
+    let few = limits.len() <= MAX_LIMITS;
+    if few {
+        refuse_twins(limits, problems);
+    }
     let mut builder = Policy::builder(&*name.value);
     let mut known = Vec::with_capacity(limits.len());
     for raw in limits {
@@ -41,7 +45,9 @@ pub(super) fn policy(name: &At<String>, raw: &RawPolicy, problems: &mut Problems
             known.push(limit);
         }
     }
-    builder = overrides(builder, &raw.overrides, limits, &known, problems);
+    if few {
+        builder = overrides(builder, &raw.overrides, limits, &known, problems);
+    }
     if !problems.none() {
         return None;
     }

@@ -87,9 +87,7 @@ fn of_limit(limit: &Limit, path: &str, found: &mut Vec<Warning>) {
             if amount == 0 {
                 format!("never refills: {size} is all a key ever gets")
             } else {
-                format!(
-                    "at most {most} pass in any {per}: {size} at once and {amount} that come back meanwhile"
-                )
+                format!("at most {most} pass in any {per}: {size} at once plus a refill of {amount}")
             },
         );
     }

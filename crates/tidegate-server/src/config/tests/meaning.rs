@@ -192,7 +192,7 @@ policies:
     );
     let found: Vec<String> = warnings(&config).iter().map(ToString::to_string).collect();
     let expected = [
-        "note: policies.api.limits[0]: at most 110 pass in any second: 100 at once and 10 that come back meanwhile",
+        "note: policies.api.limits[0]: at most 110 pass in any second: 100 at once plus a refill of 10",
         "note: policies.api.limits[1]: never refills: 3 is all a key ever gets",
         "note: policies.api.limits[2]: up to 14 can pass within a moment, across the edge of two windows; a sliding window does not let that happen",
         "note: policies.api.limits[2]: windows begin at whole multiples of 1w since 1970, UTC, so on a Thursday",

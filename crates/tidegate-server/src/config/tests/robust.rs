@@ -65,6 +65,24 @@ fn many_errors_are_counted_and_the_first_thousand_kept() {
     assert!(errors.to_string().ends_with("t.yaml: and 501 more"));
 }
 
+/// Each of these takes seconds to hours if something is compared with everything.
+#[test]
+fn many_of_anything_are_read_in_one_go() {
+    let limits = |count: usize, overrides: &str| {
+        let limits = "{algorithm: gcra, rate: 1/s, burst: 1},".repeat(count);
+        format!("policies: {{p: {{limits: [{limits}], overrides: {{{overrides}}}}}}}")
+    };
+    let unknown: String = (0..10_000).map(|n| format!("k{n}: {{x: {{}}}},")).collect();
+    assert!(refused(&limits(10_000, &unknown)).contains("this has 10000"));
+    assert!(refused(&limits(1, &unknown)).contains("no limit of this name"));
+    let fields: String = (0..20_000).map(|n| format!("f{n}: 1,")).collect();
+    assert!(refused(&format!("policies: {{p: {{limits: [{{{fields}}}]}}}}")).contains("unknown field"));
+    let distinct: String = (0..10_000).map(|n| format!("k{n}: {{gcra: {{burst: {n}}}}},")).collect();
+    let config = Config::parse(&limits(1, &distinct), "t.yaml").unwrap();
+    assert_eq!(config.policies().get("p").unwrap().plan_for(b"k9999").limits()[0].capacity().get(), 9_999);
+    assert_eq!(warnings(&config).len(), 2);
+}
+
 #[test]
 fn long_values_are_shown_short() {
     let long = "x".repeat(100_000);
