@@ -1,0 +1,98 @@
+//! What a server says when it starts: what it decides by, where it is, and a line to try.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+
+use tidegate::{Policy, PolicySet};
+use tidegate_server::DEFAULT_POLICY;
+use tidegate_server::config::{Severity, headers_in_words, limit_in_words, store_in_words, warnings};
+
+use super::logging::LogFormat;
+use super::settings::{ServeArgs, Settings};
+
+/// Limits shown: more do not fit a screen.
+const MOST_LIMITS: usize = 12;
+
+/// Tells people on standard error; in a log that programs read, as one event.
+pub(super) fn show(args: &ServeArgs, settings: &Settings, address: SocketAddr) {
+    match args.log_format {
+        LogFormat::Json => {
+            let (version, policies) = (env!("CARGO_PKG_VERSION"), settings.config.policies().len());
+            tracing::info!(version, http = %address, policies, "started");
+        }
+        // Nothing is lost if nobody can read it.
+        LogFormat::Text => drop(io::stderr().write_all(text(settings, address).as_bytes())),
+    }
+    for warning in warnings(&settings.config).iter().filter(|it| it.severity() == Severity::Warning) {
+        tracing::warn!("{}: {}", warning.path(), warning.text());
+    }
+}
+
+fn text(settings: &Settings, address: SocketAddr) -> String {
+    let mut text = format!("tidegate {}\n\n", env!("CARGO_PKG_VERSION"));
+    // Writing to a string cannot fail.
+    let _ = match &settings.file {
+        Some(file) => writeln!(text, "policies from {} (SIGHUP reads it again)", file.display()),
+        None => writeln!(text, "policies built in (--config FILE for your own)"),
+    };
+    let policies = settings.config.policies();
+    list(policies, &mut text);
+    let admin = match settings.app.has_admin_token() {
+        true => "credit, penalize and reset for whoever has the admin token",
+        false => "off (--admin-token-file FILE switches credit, penalize and reset on)",
+    };
+    let url = url(address);
+    let _ = writeln!(text, "\nstate    {}", store_in_words(&settings.store));
+    let _ = writeln!(text, "headers  {}", headers_in_words(&settings.headers));
+    let _ = writeln!(text, "admin    {admin}");
+    let _ = writeln!(text, "http     {url}   try it on {url}/docs, watch it on {url}/metrics");
+    let _ = writeln!(
+        text,
+        "\ncurl -i {url}/v1/check -H 'content-type: application/json' -d '{}'\n",
+        example(policies)
+    );
+    text
+}
+
+fn list(policies: &PolicySet, text: &mut String) {
+    let limits = |policy: &Policy| policy.plan().limits().len();
+    let mut left = MOST_LIMITS;
+    for (index, policy) in policies.iter().enumerate() {
+        if limits(policy) > left {
+            let more = policies.len() - index;
+            let _ = writeln!(text, "  and {more} more: GET /v1/policies lists them");
+            return;
+        }
+        left -= limits(policy);
+        let _ = writeln!(text, "  {}", policy.name());
+        for (name, limit) in policy.limit_names().zip(policy.plan().limits()) {
+            let _ = writeln!(text, "    {name}: {}, {}", limit.algorithm(), limit_in_words(limit));
+        }
+        let overrides = policy.overrides().count();
+        if overrides > 0 {
+            let _ = writeln!(text, "    and other figures for {overrides} keys or prefixes");
+        }
+    }
+}
+
+/// The address as a browser on this machine takes it.
+fn url(address: SocketAddr) -> String {
+    match address.ip().is_unspecified() {
+        true => format!("http://localhost:{}", address.port()),
+        false => format!("http://{address}"),
+    }
+}
+
+/// A check that names its policy only if it has to.
+fn example(policies: &PolicySet) -> String {
+    let mut names = policies.iter().map(|policy| policy.name());
+    match (names.next(), policies.len() > 1 && policies.get(DEFAULT_POLICY).is_none()) {
+        (Some(first), true) => {
+            // A shell's quotes cannot hold a quote.
+            let name = serde_json::Value::from(first).to_string().replace('\'', "'\\''");
+            format!("{{\"policy\": {name}, \"key\": \"user:42\"}}")
+        }
+        _ => "{\"key\": \"user:42\"}".to_owned(),
+    }
+}

@@ -1,0 +1,180 @@
+//! What the flags, the environment and the file ask for, together.
+
+use std::env;
+use std::fs;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tidegate::{Limiter, OnFull};
+use tidegate_server::config::{Config, HeaderFamily, HeaderSettings, StoreSettings, parse_period};
+use tidegate_server::{AdminToken, App, Drain};
+
+use super::logging::LogFormat;
+use crate::failure::Failure;
+
+const TOKEN_VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
+
+const HELP: &str = "\
+Examples:
+  tidegate serve                                      one policy: 100 at once, then 10 a second
+  tidegate serve --config tidegate.yaml --listen-http 0.0.0.0:8080
+  curl -i localhost:8080/v1/check -H 'content-type: application/json' -d '{\"key\": \"user:42\"}'
+
+A flag goes before its environment variable, that before the file. The admin token may also be given
+in TIDEGATE_ADMIN_TOKEN. Signals: SIGHUP reads the file again, SIGTERM and SIGINT drain, a second one
+ends at once. The address bound is printed to standard output: `listening http 127.0.0.1:8080`.";
+
+/// Decide checks over HTTP
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = HELP)]
+pub struct ServeArgs {
+    /// The configuration file; without one there is a policy `default`, 100 at once, then 10 a second
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Where to listen for HTTP; port 0 takes any that is free
+    #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN_HTTP", default_value = "127.0.0.1:8080")]
+    pub listen_http: String,
+    /// A file with the token that switches credit, penalize and reset on
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_ADMIN_TOKEN_FILE")]
+    pub admin_token_file: Option<PathBuf>,
+    /// Which header fields tell clients where they stand; the file's choice unless given
+    #[arg(long, value_enum, value_name = "FAMILY", env = "TIDEGATE_HEADERS")]
+    pub headers: Option<Headers>,
+    /// Hold at most so many keys at once; the file's choice unless given
+    #[arg(long, value_name = "N", env = "TIDEGATE_MAX_KEYS")]
+    pub max_keys: Option<NonZeroU64>,
+    /// What happens to a new key when max-keys are held; the file's choice unless given
+    #[arg(long, value_enum, value_name = "WHAT", env = "TIDEGATE_ON_FULL")]
+    pub on_full: Option<Full>,
+    /// How long requests under way may take once the server is told to stop
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_DRAIN_TIMEOUT", default_value = "10s", value_parser = time)]
+    pub drain_timeout: Duration,
+    /// How long /readyz says no before the server takes no more connections, for load balancers to notice
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_DRAIN_NOTICE", value_parser = time)]
+    pub drain_notice: Option<Duration>,
+    /// How the log on standard error is written
+    #[arg(long, value_enum, value_name = "FORMAT", env = "TIDEGATE_LOG_FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+    /// What is logged: error, warn, info, debug, trace, or a list of TARGET=LEVEL
+    #[arg(long, value_name = "FILTER", env = "TIDEGATE_LOG", default_value = "info")]
+    pub log: String,
+}
+
+/// Families of header fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Headers {
+    /// X-RateLimit-* and those of the IETF draft
+    Both,
+    /// X-RateLimit-Limit, -Remaining and -Reset
+    #[value(name = "x-ratelimit")]
+    XRateLimit,
+    /// RateLimit-Policy and RateLimit
+    Ietf,
+    /// Neither; Retry-After is sent all the same
+    None,
+}
+
+/// What happens when no more keys may be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Full {
+    /// The key soonest as new of a few makes room
+    Shed,
+    /// The new key is refused as overloaded
+    #[value(name = "refuse_new")]
+    RefuseNew,
+}
+
+/// Everything a server is built from.
+pub(super) struct Settings {
+    pub app: App,
+    pub config: Config,
+    pub store: StoreSettings,
+    pub headers: HeaderSettings,
+    pub drain: Drain,
+    /// The file to read again.
+    pub file: Option<PathBuf>,
+    /// The family asked for, whatever the file says.
+    pub family: Option<HeaderFamily>,
+}
+
+impl Settings {
+    /// Reads what `args` name, and checks it.
+    pub fn of(args: &ServeArgs) -> Result<Self, Failure> {
+        let config = match &args.config {
+            Some(file) => Config::load(file).map_err(Failure::usage)?,
+            None => Config::default(),
+        };
+        let store = store(args, config.store());
+        let family = args.headers.map(HeaderFamily::from);
+        let limiter = Limiter::builder(config.policies().clone()).store(store.memory_store()).build();
+        let headers = config.headers();
+        let headers = HeaderSettings { family: family.unwrap_or(headers.family), ..headers };
+        let mut app = App::new(limiter).with_headers(headers);
+        if let Some(token) = admin_token(args.admin_token_file.as_deref())? {
+            app = app.with_admin_token(token);
+        }
+        let drain = Drain { notice: args.drain_notice.unwrap_or_default(), grace: args.drain_timeout };
+        Ok(Settings { app, config, store, headers, drain, file: args.config.clone(), family })
+    }
+}
+
+/// Where state is kept: what the file says, unless a flag says otherwise.
+fn store(args: &ServeArgs, mut store: StoreSettings) -> StoreSettings {
+    if let Some(keys) = args.max_keys {
+        store = store.with_max_keys(keys);
+    }
+    if let Some(on_full) = args.on_full {
+        store = store.with_on_full(on_full.into());
+    }
+    store
+}
+
+/// The token in the file, or in the variable. Not a flag: every user of the machine can read those.
+fn admin_token(file: Option<&Path>) -> Result<Option<AdminToken>, Failure> {
+    let (from, text) = match (file, env::var(TOKEN_VARIABLE)) {
+        (None, Err(env::VarError::NotPresent)) => return Ok(None),
+        (None, Ok(text)) => (TOKEN_VARIABLE.to_owned(), text),
+        (None, Err(error)) => return Err(Failure::usage(format_args!("{TOKEN_VARIABLE}: {error}"))),
+        (Some(file), Err(env::VarError::NotPresent)) => {
+            let from = format!("--admin-token-file {}", file.display());
+            let text =
+                fs::read_to_string(file).map_err(|error| Failure::usage(format_args!("{from}: {error}")))?;
+            (from, text)
+        }
+        (Some(_), _) => {
+            let reason = format!("--admin-token-file and {TOKEN_VARIABLE} are both given (give one)");
+            return Err(Failure::usage(reason));
+        }
+    };
+    match AdminToken::new(&text) {
+        Ok(token) => Ok(Some(token)),
+        Err(error) => Err(Failure::usage(format_args!("{from}: {error}"))),
+    }
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let period = parse_period(text).map_err(|fault| fault.to_string())?;
+    Ok(Duration::from_micros(period.as_micros()))
+}
+
+impl From<Headers> for HeaderFamily {
+    fn from(headers: Headers) -> Self {
+        match headers {
+            Headers::Both => HeaderFamily::Both,
+            Headers::XRateLimit => HeaderFamily::XRateLimit,
+            Headers::Ietf => HeaderFamily::Ietf,
+            Headers::None => HeaderFamily::None,
+        }
+    }
+}
+
+impl From<Full> for OnFull {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Shed => OnFull::Shed,
+            Full::RefuseNew => OnFull::RefuseNew,
+        }
+    }
+}

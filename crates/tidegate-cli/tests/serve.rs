@@ -1,0 +1,333 @@
+//! `tidegate serve` as a process: flags, signals, exit codes.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Long past any that a healthy server takes; a sick one must not hang the tests.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const FIVE: &str = "policies: {api: {limits: [{algorithm: token_bucket, capacity: 5, refill: 1/h}]}}";
+
+/// A running `tidegate serve`, killed when it is dropped.
+struct Server {
+    process: Child,
+    address: String,
+    log: Receiver<String>,
+    /// The lines of the log read so far.
+    read: Vec<String>,
+}
+
+/// The command, on a free port, untouched by the environment of the tests.
+fn serve(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TIDEGATE_")) {
+        command.env_remove(name);
+    }
+    command.arg("serve").args(args).env("TIDEGATE_LISTEN_HTTP", "127.0.0.1:0");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The lines of a stream, as they come.
+fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (send, lines) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stream).lines() {
+            if send.send(line.unwrap()).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+impl Server {
+    fn start(args: &[&str]) -> Self {
+        Self::of(serve(args))
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut process = command.spawn().unwrap();
+        let log = lines(process.stderr.take().unwrap());
+        let out = lines(process.stdout.take().unwrap());
+        let line = out.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+            let said: Vec<String> = log.iter().collect();
+            panic!("it did not start: {said:?}")
+        });
+        let address = line.strip_prefix("listening http ").unwrap().to_owned();
+        Server { process, address, log, read: Vec::new() }
+    }
+
+    /// Waits for a line of the log that contains this.
+    fn says(&mut self, words: &str) -> String {
+        loop {
+            match self.log.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(words) => {
+                    self.read.push(line.clone());
+                    return line;
+                }
+                Ok(line) => self.read.push(line),
+                Err(_) => panic!("{words:?} was not said, but {:#?}", self.read),
+            }
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        self.process.wait().unwrap()
+    }
+
+    /// One request on a connection of its own: the status, the head and the body.
+    fn ask(&self, request: &str, more_fields: &str, body: &str) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let fields = format!("host: x\r\nconnection: close\r\ncontent-length: {length}\r\n{more_fields}");
+        write!(stream, "{request} HTTP/1.1\r\n{fields}\r\n{body}").unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), head.to_owned(), body.to_owned())
+    }
+
+    fn check(&self, body: &str) -> (String, Value) {
+        let (status, head, body) = self.ask("POST /v1/check", "content-type: application/json\r\n", body);
+        assert_eq!(status, 200, "{body}");
+        (head, serde_json::from_str(&body).unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Runs it to its end: the exit code, standard output, standard error.
+fn ended(mut command: Command) -> (Option<i32>, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn file(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn out_of_the_box_it_says_what_it_does_and_decides() {
+    let mut server = Server::start(&[]);
+    server.says("at most 100 at once, then 10 every second");
+    let curl = server.says("curl -i http://127.0.0.1:");
+    assert!(curl.contains(&server.address), "{curl}");
+    let (head, json) = server.check(r#"{"key": "user:42"}"#);
+    assert_eq!((json["policy"].as_str(), json["limit"].as_u64()), (Some("default"), Some(100)));
+    assert!(head.contains("ratelimit-policy: \"default\";q=100;w=10"), "{head}");
+    for signal in ["TERM", "INT"] {
+        let mut server = Server::start(&[]);
+        server.signal(signal);
+        server.says("everything under way was answered");
+        assert_eq!(server.ended().code(), Some(0));
+    }
+}
+
+#[test]
+fn flags_go_before_the_environment_and_that_before_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = file(folder.path(), "tidegate.yaml", &format!("headers: {{family: none}}\n{FIVE}"));
+    let fields = |command: Command| {
+        let (head, _) = Server::of(command).check(r#"{"key":"k"}"#);
+        (head.contains("x-ratelimit-limit: 5"), head.contains("\nratelimit: "))
+    };
+    assert_eq!(fields(serve(&["--config", &config])), (false, false));
+    let mut command = serve(&[]);
+    command.env("TIDEGATE_CONFIG", &config).env("TIDEGATE_HEADERS", "ietf");
+    assert_eq!(fields(command), (false, true));
+    let mut command = serve(&["--config", &config, "--headers", "x-ratelimit"]);
+    command.env("TIDEGATE_HEADERS", "ietf").env("TIDEGATE_CONFIG", "/nowhere");
+    assert_eq!(fields(command), (true, false));
+}
+
+#[test]
+fn an_address_in_use_is_told_with_the_mend() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (code, out, err) = ended(serve(&["--listen-http", &address]));
+    assert_eq!((code, &*out), (Some(1), ""));
+    let said = "address already in use (choose another, or stop what listens there)";
+    assert_eq!(err, format!("tidegate: --listen-http {address}: {said}\n"));
+    let (code, _, err) = ended(serve(&["--listen-http", "nonsense"]));
+    assert_eq!(code, Some(1));
+    assert!(err.contains("--listen-http nonsense: not an address (write HOST:PORT"), "{err}");
+}
+
+#[test]
+fn a_wrong_start_is_told_and_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = file(folder.path(), "wrong.yaml", &FIVE.replace("1/h", "1/sek"));
+    let spaces = file(folder.path(), "spaces", "two words\n");
+    let token = file(folder.path(), "token", "right\n");
+    for (args, said) in [
+        (&["--config", &*wrong][..], "wrong.yaml:1: policies.api.limits[0].refill: \"1/sek\""),
+        (&["--config", "/nowhere/tidegate.yaml"], "/nowhere/tidegate.yaml: No such file"),
+        (&["--admin-token-file", "/nowhere/token"], "--admin-token-file /nowhere/token: No such file"),
+        (&["--admin-token-file", &spaces], "the admin token has spaces"),
+        (&["--log", "=loud="], "--log =loud="),
+        (&["--max-keys", "0"], "--max-keys"),
+        (&["--drain-timeout", "10"], "--drain-timeout"),
+    ] {
+        let (code, out, err) = ended(serve(args));
+        assert_eq!((code, &*out), (Some(2), ""), "{args:?}: {err}");
+        assert!(err.contains(said), "{args:?}: {err}");
+    }
+    let mut both = serve(&["--admin-token-file", &token]);
+    both.env("TIDEGATE_ADMIN_TOKEN", "other");
+    let (code, _, err) = ended(both);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("--admin-token-file and TIDEGATE_ADMIN_TOKEN are both given (give one)"), "{err}");
+}
+
+#[test]
+fn the_admin_token_comes_from_a_file_or_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = file(folder.path(), "token", "right\n");
+    let mut by_variable = serve(&[]);
+    by_variable.env("TIDEGATE_ADMIN_TOKEN", "right");
+    for command in [serve(&["--admin-token-file", &token]), by_variable] {
+        let server = Server::of(command);
+        let status = |token: &str| {
+            let fields = format!("content-type: application/json\r\nauthorization: Bearer {token}\r\n");
+            server.ask("POST /v1/reset", &fields, r#"{"key":"k"}"#).0
+        };
+        assert_eq!((status("right"), status("wrong")), (200, 401));
+    }
+}
+
+#[test]
+fn a_hangup_reads_the_file_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = file(folder.path(), "tidegate.yaml", FIVE);
+    let mut server = Server::start(&["--config", &config]);
+    assert_eq!(server.check(r#"{"key":"k","cost":5}"#).1["remaining"], 0);
+
+    fs::write(&config, FIVE.replace("capacity: 5", "capacity: 7")).unwrap();
+    server.signal("HUP");
+    let line = server.says("reloaded");
+    assert!(line.contains("changed=\"api\""), "{line}");
+    let json = server.check(r#"{"key":"k","cost":1}"#).1;
+    assert_eq!((json["limit"].as_u64(), json["outcome"].as_str()), (Some(7), Some("denied")));
+
+    fs::write(&config, FIVE.replace("capacity: 5", "capacity: -5")).unwrap();
+    server.signal("HUP");
+    let line = server.says("reload refused, the old configuration stays in force");
+    assert!(line.contains("tidegate.yaml:1: policies.api.limits[0].capacity: -5"), "{line}");
+    assert_eq!(server.check(r#"{"key":"k","cost":0}"#).1["limit"], 7);
+
+    let other = "memory: {max_keys: 9}\npolicies: {other: {limits: [{name: daily, algorithm: fixed_window, limit: 2, window: 1d}]}}";
+    fs::write(&config, other).unwrap();
+    server.signal("HUP");
+    server.says("max_keys and on_full changed in the file: they take effect at the next start");
+    let line = server.says("reloaded");
+    assert!(line.contains("added=\"other\"") && line.contains("removed=\"api\""), "{line}");
+    assert_eq!(server.check(r#"{"key":"k"}"#).1["policy"], "other");
+
+    fs::write(&config, other.replace("fixed_window", "sliding_window_log")).unwrap();
+    server.signal("HUP");
+    let line = server.says("the limit starts anew: its algorithm changed");
+    assert!(line.contains("policy=\"other\" limit=\"daily\""), "{line}");
+}
+
+#[test]
+fn a_hangup_without_a_file_changes_nothing() {
+    let mut server = Server::start(&[]);
+    server.signal("HUP");
+    server.says("there is no file to read again (start with --config FILE)");
+    assert_eq!(server.check(r#"{"key":"k"}"#).1["remaining"], 99);
+}
+
+/// A request that lacks its last byte.
+fn under_way(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let fields = "host: x\r\nexpect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: 11";
+    write!(stream, "POST /v1/check HTTP/1.1\r\n{fields}\r\n\r\n{{\"key\":\"k\"").unwrap();
+    // Told to go on: the server waits for the body now.
+    let mut told = [0; 25];
+    stream.read_exact(&mut told).unwrap();
+    assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream
+}
+
+#[test]
+fn the_first_signal_lets_finish_what_is_under_way() {
+    let mut server = Server::start(&["--drain-timeout", "1h"]);
+    let mut stream = under_way(&server);
+    server.signal("TERM");
+    server.says("SIGTERM: stopping; once more ends at once");
+    stream.write_all(b"}").unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn the_second_signal_ends_at_once() {
+    let mut server = Server::start(&["--drain-timeout", "1h"]);
+    let stream = under_way(&server);
+    server.signal("INT");
+    server.says("SIGINT: stopping");
+    server.signal("TERM");
+    assert_eq!(server.ended().code(), Some(1));
+    server.says("SIGTERM again: what was under way is cut");
+    drop(stream);
+}
+
+#[test]
+fn readiness_goes_first() {
+    let mut server = Server::start(&["--drain-notice", "1h", "--drain-timeout", "1h"]);
+    assert_eq!(server.ask("GET /readyz", "", "").0, 200);
+    server.signal("TERM");
+    server.says("stopping");
+    while server.ask("GET /readyz", "", "").0 == 200 {
+        thread::yield_now();
+    }
+    assert_eq!(server.ask("GET /readyz", "", "").0, 503);
+    assert_eq!(server.check(r#"{"key":"k"}"#).1["allowed"], true);
+}
+
+#[test]
+fn a_log_in_json_is_nothing_but_json() {
+    let mut server = Server::start(&["--log-format", "json"]);
+    let line = server.says("started");
+    server.signal("TERM");
+    server.says("everything under way was answered");
+    for line in &server.read {
+        let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(event["level"].is_string() && event["timestamp"].is_string(), "{line}");
+    }
+    let started: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(started["http"], server.address.as_str());
+}
+
+#[test]
+fn a_store_as_small_as_asked_for() {
+    let server = Server::start(&["--max-keys", "1", "--on-full", "refuse_new"]);
+    assert_eq!(server.check(r#"{"key":"a"}"#).1["outcome"], "allowed");
+    assert_eq!(server.check(r#"{"key":"b"}"#).1["outcome"], "overloaded");
+}
