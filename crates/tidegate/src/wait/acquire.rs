@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tidegate_core::{Algorithm, Cost, Decision, Outcome, Timestamp, Wait};
+use tidegate_core::{Algorithm, Cost, Decision, Limit, Outcome, Timestamp, Wait};
 
 use super::forecast::between;
 use super::line::{Grant, Ticket};
@@ -92,11 +92,13 @@ impl<S: Store> Acquire<S> {
     fn begin(&self, context: &Context<'_>) -> Result<Stage, AcquireError> {
         let now = self.shared.clock.now();
         let policy = self.place.load();
-        let spaces = |limit: &tidegate_core::Limit| limit.algorithm() == Algorithm::LeakyBucket;
-        let delay_may_be_too_long =
-            self.deadline < Timestamp::MAX && policy.plan_for(&self.key).1.limits().iter().any(spaces);
+        // Past the deadline, behind others, or where it may be admitted only to leave too late: it is for the
+        // line to say, which can tell without charging. A cost of nothing is charged nothing, and holds nobody up.
+        let has_delay = |limit: &Limit| limit.algorithm() == Algorithm::LeakyBucket;
+        let may_leave_too_late =
+            || self.deadline < Timestamp::MAX && policy.plan_for(&self.key).1.limits().iter().any(has_delay);
         let is_line = || self.shared.waiting.find(policy.number(), &self.key).is_some();
-        if now > self.deadline || delay_may_be_too_long || (!self.cost.is_peek() && is_line()) {
+        if now > self.deadline || !self.cost.is_peek() && (may_leave_too_late() || is_line()) {
             return self.join(context);
         }
         let checks = [Check { policy: &policy, key: &self.key, ask: Ask::Exactly(self.cost) }];
@@ -117,11 +119,19 @@ impl<S: Store> Acquire<S> {
         decision: Decision,
         context: &Context<'_>,
     ) -> Result<Stage, AcquireError> {
+        let is_too_late = |needs: Wait| needs > between(at, self.deadline);
         match (decision.outcome(), decision.retry_after()) {
+            // Charged nothing: whatever else may leave too late stood in line.
+            (Outcome::Allowed, _) if is_too_late(decision.delay()) => {
+                Err(AcquireError::TooLate { needs: decision.delay() })
+            }
             (Outcome::Allowed, _) => Ok(self.leave(Grant::at(at, decision))),
             (Outcome::Overloaded, _) => Err(AcquireError::Overloaded),
             (_, None) => Err(AcquireError::Never),
-            (_, Some(needs)) if needs > between(at, self.deadline) => Err(AcquireError::TooLate { needs }),
+            // Exact, for whatever may be delayed besides is either free or stood in line.
+            (_, Some(needs)) if is_too_late(needs) && !self.cost.is_peek() => {
+                Err(AcquireError::TooLate { needs })
+            }
             _ => self.join(context),
         }
     }

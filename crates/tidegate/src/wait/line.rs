@@ -295,6 +295,10 @@ impl Line {
             }
             Err(error) => Err(AcquireError::Store(error)),
         };
+        if verdict.is_err() {
+            // What it does not take is there for those behind.
+            self.disturb();
+        }
         self.settle(at, head, verdict, woken);
     }
 
