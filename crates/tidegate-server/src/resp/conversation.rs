@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use super::commands::{Context, Then, carry_out, rank_at_first};
+use super::commands::{Batch, Context, Then, carry_out, rank_at_first};
 use super::door::{Admission, Door};
 use super::input::Input;
 use super::parse::{Fault, Parsed, Parser};
@@ -104,7 +104,7 @@ impl Conversation {
     pub fn answer(&mut self) -> Next {
         let (door, metrics) = (self.admission.door(), self.admission.door().app().metrics());
         let now = door.app().now();
-        let (mut commands, mut decided) = (0, 0);
+        let mut batch = Batch::default();
         let next = loop {
             if self.replies.len() >= MOST_PILED_UP {
                 break Next::Write;
@@ -120,14 +120,14 @@ impl Conversation {
                     break Next::Close;
                 }
                 Parsed::Command(bytes) => {
-                    commands += 1;
+                    batch.commands += 1;
                     let (heard, before) = (self.session.hears, self.replies.len());
                     if heard == Hears::NotTheNext {
                         self.session.hears = Hears::Everything;
                     }
                     let reply = Reply::new(&mut self.replies, self.session.protocol);
                     let mut context =
-                        Context { door, session: &mut self.session, reply, now, decided: &mut decided };
+                        Context { door, session: &mut self.session, reply, now, batch: &mut batch };
                     let then = carry_out(&mut context, self.parser.args(self.input.unread()));
                     self.input.take(bytes);
                     if is_unheard(heard, self.session.hears) {
@@ -139,9 +139,9 @@ impl Conversation {
                 }
             }
         };
-        door.carried_out(commands);
-        if decided > 0 {
-            metrics.took(door.app().now().micros_since(now), decided);
+        door.carried_out(batch.commands);
+        if batch.decisions > 0 {
+            metrics.took(door.app().now().micros_since(now), batch.decisions);
         }
         self.parser.shrink();
         self.input.shrink();

@@ -69,7 +69,7 @@ fn stats(context: &Context<'_>) -> String {
     format!(
         "total_connections_received:{}\ntotal_commands_processed:{}\n",
         context.door.clients_ever(),
-        context.door.commands()
+        context.door.commands() + context.batch.commands
     )
 }
 

@@ -27,15 +27,23 @@ pub(super) struct Context<'a> {
     pub(super) reply: Reply<'a>,
     /// The instant of the batch that the command is in.
     pub(super) now: Timestamp,
-    /// Decisions made in the batch so far.
-    pub(super) decided: &'a mut u64,
+    pub(super) batch: &'a mut Batch,
+}
+
+/// What was done since the last read.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Commands begun.
+    pub(super) commands: u64,
+    /// Decisions made, looks not among them.
+    pub(super) decisions: u64,
 }
 
 impl Context<'_> {
     /// Counts a decision under a policy.
     fn count(&mut self, policy: &str, outcome: Outcome) {
         self.door.app().metrics().counted(policy, outcome);
-        *self.decided += 1;
+        self.batch.decisions += 1;
     }
 }
 

@@ -1,0 +1,1 @@
+//! The clients people have, driven for real.
