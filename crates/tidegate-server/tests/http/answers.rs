@@ -87,6 +87,14 @@ async fn the_cost_is_one_and_the_policy_the_only_one_unless_said() {
     assert_eq!(json["remaining"], 4);
 }
 
+/// To JSON and its schemas 5.0 is an integer, and some clients cannot write it otherwise.
+#[tokio::test]
+async fn a_whole_number_may_be_written_with_a_fraction_of_nothing() {
+    let server = Server::start(FIVE).await;
+    assert_eq!(server.post("/v1/check", r#"{"key":"k","cost":3.0}"#).await.json()["remaining"], 2);
+    assert_eq!(server.post("/v1/check", r#"{"key":"k","cost":2.000}"#).await.json()["remaining"], 0);
+}
+
 #[tokio::test]
 async fn of_several_policies_default_needs_no_name() {
     let two = "policies: {

@@ -8,6 +8,7 @@ mod drain;
 mod fields;
 mod malformed;
 mod metrics;
+mod openapi;
 mod pages;
 mod reload;
 mod server;

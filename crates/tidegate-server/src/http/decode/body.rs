@@ -110,7 +110,7 @@ impl<'a> Batch<'a> {
 /// let problem = decode_check(br#"{"key": "user:42", "cost": 1.5}"#).unwrap_err();
 /// assert_eq!(
 ///     problem.detail(),
-///     "cost: 1.5: not a whole number from 0 to 1000000000000 (write digits only, without a fraction or an exponent)",
+///     "cost: 1.5: not a whole number from 0 to 1000000000000 (round it as is fair to the client)",
 /// );
 /// ```
 ///

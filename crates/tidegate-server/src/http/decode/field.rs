@@ -55,15 +55,21 @@ pub(super) fn text<'a>(name: FieldName, json: &'a str) -> Result<Cow<'a, str>, P
 pub(super) fn units(name: FieldName, json: &str, below_zero: &str, absent: &str) -> Result<Units, Problem> {
     let rule = format!("a whole number from 0 to {}", Units::MAX);
     let refused = |mend: &str| Err(name.problem(format!("{}: not {rule} ({mend})", shown(json))));
-    if json.bytes().all(|byte| byte.is_ascii_digit()) {
-        return match json.parse().ok().and_then(|amount| Units::new(amount).ok()) {
+    // JSON knows one kind of number, so some clients write 5 as 5.0; it is the same whole number.
+    let (whole, fraction) = json.split_once('.').unwrap_or((json, "0"));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if digits(whole) && fraction.bytes().all(|byte| byte == b'0') {
+        return match whole.parse().ok().and_then(|amount| Units::new(amount).ok()) {
             Some(units) => Ok(units),
             None => refused("send less"),
         };
     }
     match json.as_bytes() {
         [b'-', ..] => refused(below_zero),
-        [b'0'..=b'9', ..] => refused("write digits only, without a fraction or an exponent"),
+        [b'0'..=b'9', ..] if digits(whole) && digits(fraction) => {
+            refused("round it as is fair to the client")
+        }
+        [b'0'..=b'9', ..] => refused("write digits only, without an exponent"),
         [b'"', ..] => refused("write it without quotes"),
         b"null" => refused(absent),
         _ => refused("write a number"),
