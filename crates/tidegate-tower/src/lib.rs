@@ -74,3 +74,8 @@ pub use peer::PeerAddr;
 pub use report::{Checked, Report};
 pub use service::RateLimit;
 pub use tidegate_fields::{Draft, Families, LimitFields, Problem, ResetStyle, client_ip};
+
+/// The page for users, whose code is run as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tower.md")]
+struct Page;

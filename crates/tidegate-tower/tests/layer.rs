@@ -14,7 +14,7 @@ use support::*;
 use tidegate::clock::Clock;
 use tidegate::{Cost, Limit, Limiter, MemoryStore, OnFull, Outcome, Period, Policy, Rate};
 use tidegate_tower::{
-    Denial, DenialBody, Families, HandedDelay, LimitFields, MissingKey, Pacing, ProblemDenial,
+    Denial, DenialBody, Families, GrpcDenial, HandedDelay, LimitFields, MissingKey, Pacing, ProblemDenial,
     RateLimitLayer, Reason, Report, ResetStyle, key,
 };
 use tower::{Layer, Service};
@@ -406,6 +406,12 @@ async fn a_store_that_is_full_is_503() {
     let kind = refused.json()["type"].as_str().unwrap().to_owned();
     assert!(kind.ends_with("#temporary-reduced-capacity"), "{kind}");
     assert_eq!(refused.header("ratelimit"), r#""api";r=0"#);
+    let mut codes = Vec::new();
+    for n in 0..50 {
+        let answer = send(&layer.clone().on_denial(GrpcDenial), &inner, get(&format!("/grpc/{n}"))).await;
+        codes.push(answer.header("grpc-status").to_owned());
+    }
+    assert!(codes.contains(&"14".to_owned()), "{codes:?}");
 }
 
 #[tokio::test]

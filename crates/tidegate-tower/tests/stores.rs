@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use support::*;
 use tidegate::store::{Adjustment, Check, Decisions, Snapshot, Store, StoreError};
 use tidegate::{ActivePolicy, Limiter, MemoryStore, Penalty, PlanId, Policy, PolicyHandle, Timestamp};
-use tidegate_tower::{MissingKey, OnStoreError, RateLimitLayer, Reason, Report};
+use tidegate_tower::{GrpcDenial, MissingKey, OnStoreError, RateLimitLayer, Reason, Report};
 use tower::{Layer, Service};
 
 /// A store somewhere else: it answers when it is let, and not at all while it is down.
@@ -138,6 +138,9 @@ async fn a_failing_store_denies_or_lets_pass_as_chosen() {
     assert_eq!((denied.status, denied.header("retry-after"), denied.limit_fields()), (503, "", 0));
     assert_eq!(denied.json()["type"], "about:blank");
     assert!(!denied.body.contains("it is down"), "clients are not told why: {}", denied.body);
+
+    let grpc = send(&layer.clone().on_denial(GrpcDenial).on_report(|_, _| {}), &inner, get("/a")).await;
+    assert_eq!((grpc.status, grpc.header("grpc-status")), (200, "14"));
 
     let open = layer.clone().on_store_error(OnStoreError::Allow);
     let passed = send(&open, &inner, get("/a")).await;
