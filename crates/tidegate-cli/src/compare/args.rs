@@ -10,15 +10,15 @@ use super::Scenario;
 use crate::replay::Format;
 
 const HELP: &str = "\
-All six algorithms get the same nominal limit: --rate in the long run, and --burst at once. The buckets
-(token_bucket, gcra, leaky_bucket) take it as it is; the windows take as many per window as the rate earns
-in it. The window is --window, else the time in which the bucket fills.
+All six algorithms get the same nominal limit: --rate in the long run, --burst at once. The buckets
+(token_bucket, gcra, leaky_bucket) take it as it is; the windows take as many per window as the rate
+earns in it. The window is --window, else the time in which the burst is earned.
 
-The picture shows the units let through over time: for the leaky bucket by when the work may begin, for the
-others by when it is admitted. Algorithms that decide alike share a line. Grey uprights are window edges.
+The picture has a panel for each algorithm: what was asked for, what was admitted by when, and for
+the leaky bucket when the admitted work may begin. Every other window is shaded.
 
-A TRACE is read as by `tidegate replay`, put into the order of its stamps within 10 minutes; its keys and
-costs count, its policies do not. docs/algorithms.md explains the six with such pictures.
+A TRACE is read as by `tidegate replay` and put into the order of its stamps within ten minutes; its
+keys and costs count, its policies do not. docs/algorithms.md explains the six with such pictures.
 
 Examples:
   tidegate compare --scenario window-edge

@@ -15,22 +15,23 @@ A line of TRACE is one check:
   key      whom it is about; or key_b64, base64, for keys that are not UTF-8
   cost     units asked for, 1 if left out; 0 looks without taking
   policy   if left out, --policy, else the file's only one, else `default`
-Other fields are passed over; a field that is null counts as left out. Every other line, an empty
-one and one of more than 1 MiB too, is bad: the first ten are told with their numbers, all are counted.
+Other fields are passed over; a field that is null counts as left out. Every other line is bad, an
+empty one and one of more than 1 MiB too. The first ten are told with their numbers, all count.
 
 A line of OUT has the fields of the HTTP answer, durations in whole microseconds (retry_after_us,
-reset_after_us, delay_us; null stands for never), and at_us, key (or key_b64) and cost. For a bad line
-it is {\"line\": 7, \"error\": \"...\"}. There is one for each line of TRACE, in the order decided.
+reset_after_us, delay_us; null stands for never), and at_us, key (or key_b64) and cost. For a bad
+line it is {\"line\": 7, \"error\": \"...\"}. There is one for each line of TRACE, in the order decided;
+a bad one stands behind the line it followed.
 
-Stamps that go back: logs are often written when a request ends and stamped when it began. So lines are
-put into the order of their stamps, as far as --reorder and --reorder-lines reach; a line later than that
-is decided where it stands, and then counts as the newest stamp its key was charged at.
+Stamps that go back: logs are often written when a request ends and stamped when it began. So lines
+are put into the order of their stamps, as far as --reorder and --reorder-lines reach. A line later
+than that is decided where it stands; its stamp then counts as the newest its key was charged at.
 
-Keys are never forgotten, whatever max_keys the file says, so two runs decide alike; memory is needed for
-the keys and the lines held for reordering, not for the trace.
+Keys are never forgotten, whatever max_keys the file says, so two runs decide alike. Memory is
+needed for the keys and for the lines held to be reordered, not for the trace.
 
 Examples:
-  tidegate replay access.jsonl                          what would the built-in policy have done?
+  tidegate replay access.jsonl                        what would the built-in policy have done?
   tidegate replay --config tidegate.yaml --decisions out.jsonl access.jsonl
   zcat access.jsonl.gz | tidegate replay --config tidegate.yaml --policy api -
   tidegate replay --decisions - access.jsonl | jq 'select(.allowed | not)'

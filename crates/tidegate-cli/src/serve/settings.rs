@@ -22,9 +22,15 @@ Examples:
   tidegate serve --config tidegate.yaml --listen-http 0.0.0.0:8080
   curl -i localhost:8080/v1/check -H 'content-type: application/json' -d '{\"key\": \"user:42\"}'
 
-A flag goes before its environment variable, that before the file. The admin token may also be given
-in TIDEGATE_ADMIN_TOKEN. Signals: SIGHUP reads the file again, SIGTERM and SIGINT drain, a second one
-ends at once. The address bound is printed to standard output: `listening http 127.0.0.1:8080`.";
+A flag goes before its environment variable, that before the file. The admin token may also be
+given in TIDEGATE_ADMIN_TOKEN. Signals: SIGHUP reads the file again, SIGTERM and SIGINT drain, a
+second one ends at once. The address bound is printed to standard output:
+`listening http 127.0.0.1:8080`.
+
+Exit codes:
+  0  it was told to stop, and drained
+  1  the address cannot be listened on, or a second signal cut the drain short
+  2  wrong usage, or a configuration that is wrong";
 
 /// Decide checks over HTTP
 #[derive(Debug, Clone, Args)]
