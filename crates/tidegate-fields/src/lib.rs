@@ -33,6 +33,6 @@ mod problem;
 mod standing;
 
 pub use joined::joined;
-pub use limits::{Draft, Families, LimitFields, ResetStyle, UnknownFamilies, retry_after};
+pub use limits::{Draft, Families, LimitFields, ResetStyle, retry_after};
 pub use problem::{Problem, status_of};
 pub use standing::{Standing, decided_under};

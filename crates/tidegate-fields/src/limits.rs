@@ -1,7 +1,6 @@
 //! How a client stands, as response header fields.
 
 use std::fmt::Write as _;
-use std::str::FromStr;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -39,33 +38,6 @@ impl Families {
 
     fn has_ietf(self) -> bool {
         matches!(self, Families::Ietf | Families::Both)
-    }
-}
-
-/// A word that names no [`Families`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownFamilies(String);
-
-impl std::fmt::Display for UnknownFamilies {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}: unknown family of header fields (use none, x-ratelimit, ietf or both)", self.0)
-    }
-}
-
-impl std::error::Error for UnknownFamilies {}
-
-impl FromStr for Families {
-    type Err = UnknownFamilies;
-
-    /// Reads `none`, `x-ratelimit`, `ietf` or `both`.
-    fn from_str(word: &str) -> Result<Self, UnknownFamilies> {
-        match word {
-            "none" => Ok(Families::None),
-            "x-ratelimit" => Ok(Families::XRateLimit),
-            "ietf" => Ok(Families::Ietf),
-            "both" => Ok(Families::Both),
-            _ => Err(UnknownFamilies(word.to_owned())),
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tidegate::{Decision, Limit, LimitDecision, Policy, PolicyHandle};
+use tidegate_fields::decided_under;
 
 /// A decision about a key, and the policy in the version it was made under.
 #[derive(Debug, Clone)]
@@ -72,18 +73,6 @@ impl<'k> View<'k> {
             cut: self.cuts.get(index).copied(),
         })
     }
-}
-
-/// The version of a policy that a decision was made under: of those in force before and after it the one
-/// whose figures it shows. They differ only if a reload came between.
-fn decided_under(before: Arc<Policy>, after: Arc<Policy>, key: &[u8], decision: &Decision) -> Arc<Policy> {
-    if Arc::ptr_eq(&before, &after) {
-        return before;
-    }
-    let shown = decision.limits().iter().map(LimitDecision::limit);
-    let plan = before.plan_for(key).limits();
-    let fits = plan.len() == shown.len() && plan.iter().map(Limit::capacity).eq(shown);
-    if fits { before } else { after }
 }
 
 #[cfg(test)]
