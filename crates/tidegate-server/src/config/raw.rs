@@ -170,7 +170,7 @@ fn read_limits(node: &Cursor<'_>, problems: &mut Problems) -> Field<Vec<RawLimit
     match node.list("- {algorithm: token_bucket, capacity: 100, refill: 10/s}", problems) {
         Some(items) => {
             let value = items.iter().map(|node| RawLimit::read(node, problems)).collect();
-            Field::Given(At { value, site: node.site() })
+            Field::given_at(value, node.site())
         }
         None => Field::Wrong,
     }
@@ -181,9 +181,14 @@ fn read_overrides(node: &Cursor<'_>, problems: &mut Problems) -> Named<Named<Raw
     let patterns = node.named(example, problems).unwrap_or_default();
     let mut overrides = Vec::with_capacity(patterns.len());
     for (pattern, node) in patterns {
-        let limits = node.named("the limit's name and its figures, e.g. {burst: {capacity: 1000}}", problems);
-        let read = |(name, node): (At<String>, Cursor<'_>)| Some((name, RawFigures::read(&node, problems)?));
-        overrides.push((pattern, limits.unwrap_or_default().into_iter().filter_map(read).collect()));
+        let example = "the limit's name and its figures, e.g. {burst: {capacity: 1000}}";
+        let limits = node.named(example, problems).unwrap_or_default();
+        // Exactly as many as there are: a file may have a hundred thousand overrides of one limit each.
+        let mut read = Vec::with_capacity(limits.len());
+        for (name, node) in limits {
+            read.extend(RawFigures::read(&node, problems).map(|figures| (name, figures)));
+        }
+        overrides.push((pattern, read));
     }
     overrides
 }

@@ -15,11 +15,15 @@ pub(super) enum Field<T> {
     Absent,
     /// It is there and wrong, which is told already.
     Wrong,
-    /// It is there.
-    Given(At<T>),
+    /// It is there. Boxed, since most fields of most mappings are absent.
+    Given(Box<At<T>>),
 }
 
 impl<T> Field<T> {
+    pub fn given_at(value: T, site: Site) -> Self {
+        Field::Given(Box::new(At { value, site }))
+    }
+
     pub fn given(&self) -> Option<&At<T>> {
         match self {
             Field::Given(at) => Some(at),
@@ -98,7 +102,7 @@ impl<'t> Cursor<'t> {
     /// Reads the node as a value without parts.
     pub fn leaf<T: Leaf>(&self, problems: &mut Problems) -> Field<T> {
         match read(&self.node.value) {
-            Ok(value) => Field::Given(At { value, site: self.site() }),
+            Ok(value) => Field::given_at(value, self.site()),
             Err(fault) => {
                 problems.add(&self.site(), fault);
                 Field::Wrong

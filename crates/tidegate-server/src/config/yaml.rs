@@ -7,8 +7,11 @@ use serde_saphyr::{DuplicateKeyPolicy, Error, Location, MessageFormatter, Spanne
 
 use super::errors::{Fault, Place, sentence};
 
-/// Nodes a file may hold, values reached through anchors counted each time.
+/// Values a file may hold.
 const MAX_NODES: usize = 1_000_000;
+
+/// Values that aliases may stand for, counted each time.
+const MAX_ALIASED: usize = 100_000;
 
 /// Lists and mappings within each other.
 const MAX_DEPTH: usize = 32;
@@ -54,7 +57,10 @@ pub(super) fn parse(source: &str) -> Result<Node, Broken> {
             max_nodes: MAX_NODES,
             max_events: 4 * MAX_NODES,
             max_depth: MAX_DEPTH,
+            max_recorded_anchor_events: MAX_ALIASED,
+            max_recorded_anchor_bytes: 16 * MAX_ALIASED,
         },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_ALIASED },
         // Forwarded, so that a key written twice is one error among all others and not the only one seen.
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         strict_booleans: true,
@@ -80,7 +86,7 @@ fn fault(error: &Error) -> Fault {
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => Fault::new(
             format!(
-                "too much: a file has up to {MAX_NODES} values, nested up to {MAX_DEPTH} deep, aliases resolved"
+                "too much: a file has up to {MAX_NODES} values, nested up to {MAX_DEPTH} deep, and aliases stand for up to {MAX_ALIASED}"
             ),
             "give whole groups of keys figures by prefix, as in \"acme:*\"",
         ),
