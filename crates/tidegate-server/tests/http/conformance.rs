@@ -207,7 +207,7 @@ impl Subject for Http {
 
     fn check(&mut self, at_us: u64, key: &[u8], cost: u64) -> SubjectAnswer {
         let server = self.at(at_us);
-        let by_get = cost == 0 && self.peeks % 2 == 0;
+        let by_get = cost == 0 && self.peeks.is_multiple_of(2);
         let told = if by_get {
             let query = match std::str::from_utf8(key) {
                 Ok(key) => format!("key={}", escaped(key)),
