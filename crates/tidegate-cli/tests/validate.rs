@@ -1,5 +1,7 @@
 //! `tidegate validate`, run as a program.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
