@@ -50,8 +50,8 @@ pub(super) fn text<'a>(name: FieldName, json: &'a str) -> Result<Cow<'a, str>, P
     })
 }
 
-/// Reads an amount from JSON: a whole number and nothing else. `zero_mend` tells what to do instead of going below
-/// zero, `absent_mend` what it means to leave the field out.
+/// Reads an amount from JSON: a whole number and nothing else. `below_zero` and `absent` are the mends for a negative
+/// one and for null.
 pub(super) fn units(name: FieldName, json: &str, below_zero: &str, absent: &str) -> Result<Units, Problem> {
     let rule = format!("a whole number from 0 to {}", Units::MAX);
     let refused = |mend: &str| Err(name.problem(format!("{}: not {rule} ({mend})", shown(json))));
