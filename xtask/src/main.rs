@@ -31,11 +31,15 @@ Tasks:
   bench [NAME [ARG]...]   Run one program of benches/ with the `dist` profile, handing it the ARGs;
                           without a name, list them and run all.
 
-Needed: cargo, a C compiler and, once, the network (crates.io and PyPI; Debian's packages where
-Python is missing). What is fetched lives in target/xtask and is used again.
+Needed: cargo, a C compiler and, once, the network (crates.io, PyPI and npm; Debian's packages for
+redis-tools, and for Python and Node where they are missing). What is fetched lives in target/xtask and is used again.
 
 Environment:
   TIDEGATE_SCHEMATHESIS   A schemathesis 4 of your own; else a pinned one is put into target/xtask/venv.
+  TIDEGATE_PYTHON         A Python that has redis-py; else that of target/xtask/venv.
+  TIDEGATE_NODE           A Node 20 that finds redis, ioredis and iovalkey; else they are put into target/xtask/npm.
+  TIDEGATE_REDIS_CLI, TIDEGATE_REDIS_BENCHMARK
+                          Redis's own tools; else those in PATH, else Debian's redis-tools.
 ";
 
 fn main() -> ExitCode {

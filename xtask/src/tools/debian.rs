@@ -21,7 +21,9 @@ pub fn install(packages: &[&str]) -> Result<()> {
         command
     };
     run(&mut apt(&["update", "-qq"]))?;
-    run(apt(&["install", "-y", "-qq", "--no-install-recommends"]).args(packages))
+    // Somebody else may be installing: a fresh machine often is.
+    let wait = "DPkg::Lock::Timeout=300";
+    run(apt(&["install", "-y", "-qq", "--no-install-recommends", "-o", wait]).args(packages))
 }
 
 /// The words before a command that give it root's rights: none for root itself.

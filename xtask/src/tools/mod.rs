@@ -2,7 +2,9 @@
 //! installed. A test reads the path from the tool's variable; a missing program is never skipped.
 
 mod debian;
+mod node;
 mod python;
+mod redis;
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +24,8 @@ pub struct Tool {
 }
 
 /// All that the tests need. A new one is a line here and a file that knows how to get it.
-const TOOLS: [Tool; 1] = [python::SCHEMATHESIS];
+const TOOLS: [Tool; 5] =
+    [python::SCHEMATHESIS, python::PYTHON, node::NODE, redis::REDIS_CLI, redis::REDIS_BENCHMARK];
 
 /// The variables that tell the tests where each tool is.
 pub fn provide_all(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
@@ -53,6 +56,12 @@ fn provide(tool: &Tool, workspace: &Workspace, told: Option<PathBuf>) -> Result<
             "the tests need {name}, and it could not be installed (install it and set {variable}=/its/path)"
         )
     })
+}
+
+/// A program of this name in PATH.
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| is_program(path))
 }
 
 #[cfg(unix)]

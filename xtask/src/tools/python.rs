@@ -18,6 +18,14 @@ pub const SCHEMATHESIS: Tool = Tool {
     install: |workspace| install(workspace, "schemathesis"),
 };
 
+/// Python with the clients that the tests drive from it: redis-py.
+pub const PYTHON: Tool = Tool {
+    name: "Python with redis-py",
+    variable: "TIDEGATE_PYTHON",
+    find: |workspace| ready(workspace, "python"),
+    install: |workspace| install(workspace, "python"),
+};
+
 /// Every package of the environment with its version, those that ours pull in too.
 const REQUIREMENTS: &str = include_str!("python-requirements.txt");
 
