@@ -273,3 +273,6 @@ impl ActivePolicy {
         Some((PlanId(self.first + index as u32), state))
     }
 }
+
+#[cfg(test)]
+mod model;

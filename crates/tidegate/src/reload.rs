@@ -167,28 +167,27 @@ impl Registry {
         let versions = self.versions.iter().filter_map(Weak::upgrade);
         let mut taken: Vec<Range<u32>> = versions.map(|version| version.ids()).collect();
         taken.sort_unstable_by_key(|range| range.start);
-        Ids { taken }
+        Ids { taken, most: 1 << PlanId::BITS }
     }
 }
 
-/// The ids of plans that are taken, in order.
+/// The ids of plans.
 struct Ids {
+    /// Which are taken, in order.
     taken: Vec<Range<u32>>,
+    /// How many there are.
+    most: u32,
 }
 
 impl Ids {
     /// Takes the lowest run of ids that is free and long enough for the plans of `policy`.
     fn claim(&mut self, policy: &Policy) -> Result<u32, TooManyFigures> {
-        const MOST: u32 = 1 << PlanId::BITS;
-        let figures = policy.plans().len();
-        self.take(figures, MOST).ok_or_else(|| TooManyFigures {
-            policy: policy.name().to_owned(),
-            figures,
-            most: MOST,
-        })
+        let (figures, most) = (policy.plans().len(), self.most);
+        let refused = || TooManyFigures { policy: policy.name().to_owned(), figures, most };
+        self.take(figures).ok_or_else(refused)
     }
 
-    fn take(&mut self, count: usize, most: u32) -> Option<u32> {
+    fn take(&mut self, count: usize) -> Option<u32> {
         let count = u32::try_from(count).ok()?;
         let (mut first, mut place) = (0, self.taken.len());
         for (index, range) in self.taken.iter().enumerate() {
@@ -198,24 +197,11 @@ impl Ids {
             }
             first = range.end;
         }
-        let end = first.checked_add(count).filter(|end| *end <= most)?;
+        let end = first.checked_add(count).filter(|end| *end <= self.most)?;
         self.taken.insert(place, first..end);
         Some(first)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_taken_from_the_lowest_gap() {
-        let mut ids = Ids { taken: vec![0..2, 5..6] };
-        assert_eq!(ids.take(3, 100), Some(2));
-        assert_eq!(ids.take(3, 100), Some(6));
-        assert_eq!(ids.take(91, 100), Some(9));
-        assert_eq!(ids.take(1, 100), None);
-        assert_eq!(ids.take(usize::MAX, 100), None);
-        assert_eq!(ids.taken, [0..2, 2..5, 5..6, 6..9, 9..100]);
-    }
-}
+mod tests;
