@@ -98,6 +98,19 @@ fn the_picture_names_all_six_and_its_axes() {
 }
 
 #[test]
+fn a_key_cannot_break_out_of_the_picture() {
+    let files = Files::new();
+    let picture = files.path("out.svg");
+    let keys = ["<script>alert(1)</script>", "a&b\u{1b}", "]]>"];
+    let log: String = keys.map(|key| json!({"at_us": 0, "key": key}).to_string() + "\n").concat();
+    let log = files.write("<b>&log", log);
+    tidegate(&["compare", "--plot", &picture, &log], b"").fine();
+    let svg = files.read("out.svg");
+    assert!(svg.contains("admitted to &lt;script&gt;alert(1)&lt;/script&gt;"), "{svg}");
+    assert!(svg.contains("a&amp;b\\u{1b}") && !svg.contains("<b>") && !svg.contains('\u{1b}'));
+}
+
+#[test]
 fn an_empty_trace_and_a_huge_limit_are_drawn_too() {
     let files = Files::new();
     let picture = files.path("out.svg");

@@ -18,10 +18,29 @@ pub fn report(traffic: &str, scenario: Option<Scenario>, comparison: &Comparison
     if let Some(shares) = comparison.by_key().filter(|shares| shares.len() > 1) {
         text += &format!("\n{}", by_key(comparison, &shares));
     }
-    for line in scenario.map(|scenario| explain(scenario, comparison)).unwrap_or_default() {
-        text += &format!("\n{line}");
+    if let Some(scenario) = scenario {
+        text += &format!("\n{}", wrapped(&explain(scenario, comparison)));
     }
-    if scenario.is_some() { text + "\n" } else { text }
+    text
+}
+
+/// A paragraph in lines that fit a terminal.
+fn wrapped(paragraph: &str) -> String {
+    const WIDTH: usize = 100;
+    let (mut text, mut column) = (String::new(), 0);
+    for word in paragraph.split(' ') {
+        if column > 0 && column + 1 + word.len() > WIDTH {
+            text.push('\n');
+            column = 0;
+        }
+        if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += word.len();
+    }
+    text + "\n"
 }
 
 fn figures(comparison: &Comparison) -> Table {
@@ -32,10 +51,10 @@ fn figures(comparison: &Comparison) -> Table {
         .figures("admitted")
         .figures("denied")
         .figures(format!("most in any {window}"))
-        .figures("most denied in a row")
+        .figures("denied in a row")
         .figures("longest wait")
         .figures("longest delay")
-        .figures("first denied at");
+        .figures("first denied");
     let or_dash = |micros: u128| if micros == 0 { "-".to_owned() } else { shown_span(micros) };
     for figures in comparison.figures() {
         let denied_at = figures.first_denied_at_us.map(|at| u128::from(at.saturating_sub(start)));
