@@ -22,6 +22,8 @@ const FIVE: &str = "policies: {api: {limits: [{algorithm: token_bucket, capacity
 struct Server {
     process: Child,
     address: String,
+    /// Where Redis clients are let in, if they are.
+    resp: Option<String>,
     log: Receiver<String>,
     /// The lines of the log read so far.
     read: Vec<String>,
@@ -34,6 +36,7 @@ fn serve(args: &[&str]) -> Command {
         command.env_remove(name);
     }
     command.arg("serve").args(args).env("TIDEGATE_LISTEN_HTTP", "127.0.0.1:0");
+    command.env("TIDEGATE_LISTEN_RESP", "127.0.0.1:0");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -57,6 +60,7 @@ impl Server {
     }
 
     fn of(mut command: Command) -> Self {
+        let without_resp = command.get_args().any(|argument| argument == "off");
         let mut process = command.spawn().unwrap();
         let log = lines(process.stderr.take().unwrap());
         let out = lines(process.stdout.take().unwrap());
@@ -65,7 +69,10 @@ impl Server {
             panic!("it did not start: {said:?}")
         });
         let address = line.strip_prefix("listening http ").unwrap().to_owned();
-        Server { process, address, log, read: Vec::new() }
+        // Both lines are printed at once; where there is no second one, there is nothing to wait for.
+        let resp = out.recv_timeout(if without_resp { Duration::ZERO } else { PATIENCE }).ok();
+        let resp = resp.map(|line| line.strip_prefix("listening resp ").unwrap().to_owned());
+        Server { process, address, resp, log, read: Vec::new() }
     }
 
     /// Waits for a line of the log that contains this.
@@ -330,4 +337,65 @@ fn a_store_as_small_as_asked_for() {
     let server = Server::start(&["--max-keys", "1", "--on-full", "refuse_new"]);
     assert_eq!(server.check(r#"{"key":"a"}"#).1["outcome"], "allowed");
     assert_eq!(server.check(r#"{"key":"b"}"#).1["outcome"], "overloaded");
+}
+
+/// What a server says to `sent` over RESP; it closes the connection itself at `QUIT`.
+fn resp(server: &Server, sent: &str) -> String {
+    let mut stream = TcpStream::connect(server.resp.as_ref().unwrap()).unwrap();
+    stream.write_all(format!("{sent}QUIT\r\n").as_bytes()).unwrap();
+    let mut told = String::new();
+    stream.read_to_string(&mut told).unwrap();
+    told
+}
+
+#[test]
+fn redis_clients_are_let_in() {
+    let server = Server::start(&["--max-keys", "1", "--on-full", "refuse_new"]);
+    let told =
+        resp(&server, "CL.THROTTLE k 0 1 3600\r\nTG.CHECK default k\r\nCL.THROTTLE other 0 1 3600\r\n");
+    assert!(
+        told.starts_with("*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:3600\r\n*8\r\n:1\r\n:100\r\n:99\r\n"),
+        "{told}"
+    );
+    assert!(told.contains("-OOM no room for a new key"), "{told}");
+    // One limiter behind both doors.
+    let (_, answer) = server.check("{\"key\": \"k\"}");
+    assert_eq!(answer["remaining"], 98);
+}
+
+#[test]
+fn redis_clients_show_the_password_and_the_admin_the_token() {
+    let mut command = serve(&[]);
+    command.env("TIDEGATE_RESP_PASSWORD", "open sesame").env("TIDEGATE_ADMIN_TOKEN", "t0ken");
+    let mut server = Server::of(command);
+    server.says("for whoever shows the password");
+    assert_eq!(
+        resp(&server, "PING\r\nAUTH \"open sesame\"\r\nPING\r\nAUTH admin t0ken\r\nDEL k\r\n"),
+        "-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n+OK\r\n:0\r\n+OK\r\n"
+    );
+}
+
+#[test]
+fn the_resp_door_can_be_left_shut() {
+    let mut server = Server::start(&["--listen-resp", "off"]);
+    assert_eq!(server.resp, None);
+    server.says("resp     off");
+    let (code, _, err) = ended(serve(&["--listen-resp", "nonsense"]));
+    assert_eq!(code, Some(1));
+    assert!(
+        err.contains("--listen-resp nonsense: not an address (write HOST:PORT, e.g. 127.0.0.1:6380, or off)"),
+        "{err}"
+    );
+}
+
+#[test]
+fn redis_clients_are_drained_too() {
+    let mut server = Server::start(&[]);
+    let mut stream = TcpStream::connect(server.resp.as_ref().unwrap()).unwrap();
+    stream.write_all(b"PING\r\n").unwrap();
+    let mut told = [0; 7];
+    stream.read_exact(&mut told).unwrap();
+    server.signal("TERM");
+    assert!(server.ended().success());
+    assert_eq!(stream.read(&mut told).unwrap(), 0);
 }

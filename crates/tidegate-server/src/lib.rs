@@ -1,4 +1,4 @@
-//! Tidegate, the server: a limiter behind HTTP.
+//! Tidegate, the server: a limiter behind HTTP and RESP.
 //!
 //! [`run`] takes bound listeners, an [`App`] and any future as the signal to stop. Each door decodes a request, asks
 //! the [`tidegate::Limiter`] and encodes its answer, on the same task; it decides nothing itself.

@@ -1,5 +1,6 @@
 //! The loop that takes connections in, and their end.
 
+use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::app::App;
 use crate::http;
+use crate::resp::{self, Reception};
 
 /// A connection that sends no whole request head for so long is closed, an idle one too.
 const HEAD_WITHIN: Duration = Duration::from_secs(60);
@@ -30,6 +32,21 @@ const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
 pub struct Listeners {
     /// HTTP/1.1, without encryption.
     pub http: TcpListener,
+    /// RESP, without encryption, and what its connections share; `None` for no such door.
+    pub resp: Option<(TcpListener, Arc<resp::Door>)>,
+}
+
+impl Listeners {
+    /// HTTP alone.
+    pub fn http(listener: TcpListener) -> Self {
+        Listeners { http: listener, resp: None }
+    }
+
+    /// RESP as well.
+    #[must_use]
+    pub fn with_resp(self, listener: TcpListener, door: Arc<resp::Door>) -> Self {
+        Listeners { resp: Some((listener, door)), ..self }
+    }
 }
 
 /// How a server ends once it is told to.
@@ -68,7 +85,7 @@ pub enum Stopped {
 /// use tidegate_server::{App, Drain, Listeners, Stopped, config::Config};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> std::io::Result<()> {
-/// let listeners = Listeners { http: tokio::net::TcpListener::bind("127.0.0.1:0").await? };
+/// let listeners = Listeners::http(tokio::net::TcpListener::bind("127.0.0.1:0").await?);
 /// let app = Arc::new(App::new(Limiter::new(Config::default().policies().clone())));
 /// let stop_at_once = std::future::ready(());
 /// assert_eq!(tidegate_server::run(listeners, app, Drain::default(), stop_at_once).await, Stopped::Drained);
@@ -81,23 +98,71 @@ pub async fn run(
     drain: Drain,
     shutdown: impl Future<Output = ()>,
 ) -> Stopped {
-    let mut doors = Doors {
+    let http = HttpDoor {
         listener: listeners.http,
         router: http::router(Arc::clone(&app)),
         connections: JoinSet::new(),
         graceful: GracefulShutdown::new(),
-        app,
+        app: Arc::clone(&app),
     };
+    let resp = listeners.resp.map(|(listener, door)| Reception::new(listener, door));
+    let mut doors = Doors { http, resp };
     doors.take_in_until(shutdown).await;
-    doors.app.begin_drain();
+    app.begin_drain();
     if !drain.notice.is_zero() {
-        let noticed = doors.app.limiter().clock().sleep_until(after(&doors.app, drain.notice));
+        let noticed = app.limiter().clock().sleep_until(after(&app, drain.notice));
         doors.take_in_until(noticed).await;
     }
     doors.close(drain.grace).await
 }
 
+/// All doors, open at once and closed at once.
 struct Doors {
+    http: HttpDoor,
+    resp: Option<Reception>,
+}
+
+impl Doors {
+    async fn take_in_until(&mut self, over: impl Future<Output = ()>) {
+        let Doors { http, resp } = self;
+        let resp = async {
+            match resp {
+                Some(resp) => resp.take_in_until(pending()).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = over => {}
+            () = http.take_in_until(pending()) => {}
+            () = resp => {}
+        }
+    }
+
+    async fn close(self, grace: Duration) -> Stopped {
+        let resp = async {
+            match self.resp {
+                Some(resp) => resp.close(grace).await,
+                None => Stopped::Drained,
+            }
+        };
+        let (http, resp) = tokio::join!(self.http.close(grace), resp);
+        match http.cut() + resp.cut() {
+            0 => Stopped::Drained,
+            connections => Stopped::Cut { connections },
+        }
+    }
+}
+
+impl Stopped {
+    fn cut(self) -> usize {
+        match self {
+            Stopped::Drained => 0,
+            Stopped::Cut { connections } => connections,
+        }
+    }
+}
+
+struct HttpDoor {
     listener: TcpListener,
     router: Router,
     /// Dropped, it ends them all.
@@ -106,7 +171,7 @@ struct Doors {
     app: Arc<App>,
 }
 
-impl Doors {
+impl HttpDoor {
     async fn take_in_until(&mut self, over: impl Future<Output = ()>) {
         let mut over = std::pin::pin!(over);
         loop {

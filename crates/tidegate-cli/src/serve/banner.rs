@@ -14,22 +14,30 @@ use super::settings::{ServeArgs, Settings};
 /// Limits shown: more do not fit a screen.
 const MOST_LIMITS: usize = 12;
 
+/// Where each door is; `None` for one that there is not.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Doors {
+    pub http: SocketAddr,
+    pub resp: Option<SocketAddr>,
+}
+
 /// Tells people on standard error; in a log that programs read, as one event.
-pub(super) fn show(args: &ServeArgs, settings: &Settings, address: SocketAddr) {
+pub(super) fn show(args: &ServeArgs, settings: &Settings, doors: Doors) {
     match args.log_format {
         LogFormat::Json => {
             let (version, policies) = (env!("CARGO_PKG_VERSION"), settings.config.policies().len());
-            tracing::info!(version, http = %address, policies, "started");
+            let resp = doors.resp.map(tracing::field::display);
+            tracing::info!(version, http = %doors.http, resp, policies, "started");
         }
         // Nothing is lost if nobody can read it.
-        LogFormat::Text => drop(io::stderr().write_all(text(settings, address).as_bytes())),
+        LogFormat::Text => drop(io::stderr().write_all(text(settings, doors).as_bytes())),
     }
     for warning in warnings(&settings.config).iter().filter(|it| it.severity() == Severity::Warning) {
         tracing::warn!("{}: {}", warning.path(), warning.text());
     }
 }
 
-fn text(settings: &Settings, address: SocketAddr) -> String {
+fn text(settings: &Settings, doors: Doors) -> String {
     let mut text = format!("tidegate {}\n\n", env!("CARGO_PKG_VERSION"));
     // Writing to a string cannot fail.
     let _ = match &settings.file {
@@ -42,11 +50,18 @@ fn text(settings: &Settings, address: SocketAddr) -> String {
         true => "credit, penalize and reset for whoever has the admin token",
         false => "off (--admin-token-file FILE switches credit, penalize and reset on)",
     };
-    let url = url(address);
+    let url = url(doors.http);
     let _ = writeln!(text, "\nstate    {}", store_in_words(&settings.store));
     let _ = writeln!(text, "headers  {}", headers_in_words(&settings.headers));
     let _ = writeln!(text, "admin    {admin}");
     let _ = writeln!(text, "http     {url}   try it on {url}/docs, watch it on {url}/metrics");
+    let _ = match (doors.resp, &settings.resp_password) {
+        (None, _) => writeln!(text, "resp     off (--listen-resp ADDR lets Redis clients in)"),
+        (Some(at), None) => {
+            writeln!(text, "resp     {at}   redis-cli -p {} CL.THROTTLE user:42 15 30 60", at.port())
+        }
+        (Some(at), Some(_)) => writeln!(text, "resp     {at}   for whoever shows the password"),
+    };
     let _ = writeln!(
         text,
         "\ncurl -i {url}/v1/check -H 'content-type: application/json' -d '{}'\n",

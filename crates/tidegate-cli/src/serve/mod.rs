@@ -1,4 +1,4 @@
-//! `tidegate serve`: decisions over HTTP.
+//! `tidegate serve`: decisions over HTTP and RESP.
 
 mod banner;
 mod logging;
@@ -6,8 +6,10 @@ mod settings;
 mod signals;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tidegate_server::resp::Door;
 use tidegate_server::{App, Drain, Listeners, Reloader, Stopped};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -36,15 +38,29 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
     // Before anybody can know that the server is there.
     let signals =
         Signals::catch().map_err(|error| Failure::run(format_args!("cannot catch signals: {error}")))?;
-    let listener = bind(&args.listen_http).await?;
-    let address = listener.local_addr().map_err(|error| Failure::run(format_args!("no address: {error}")))?;
-    banner::show(args, &settings, address);
-    let Settings { app, config, drain, file, family, .. } = settings;
+    let (http, http_at) = bind("--listen-http", &args.listen_http, "127.0.0.1:8080").await?;
+    let resp = match &*args.listen_resp {
+        "off" => None,
+        address => Some(bind("--listen-resp", address, "127.0.0.1:6380, or off").await?),
+    };
+    let resp_at = resp.as_ref().map(|(_, at)| *at);
+    banner::show(args, &settings, banner::Doors { http: http_at, resp: resp_at });
+    let Settings { app, resp_password, config, store, drain, file, family, .. } = settings;
     let app = Arc::new(app);
-    print(&format!("listening http {address}\n"))?;
+    let mut listeners = Listeners::http(http);
+    if let Some((listener, _)) = resp {
+        let door = Door::new(Arc::clone(&app)).with_keys(store.ad_hoc_store());
+        let door = match resp_password {
+            Some(password) => door.with_password(password),
+            None => door,
+        };
+        listeners = listeners.with_resp(listener, Arc::new(door));
+    }
+    let resp_line = resp_at.map_or_else(String::new, |at| format!("listening resp {at}\n"));
+    print(&format!("listening http {http_at}\n{resp_line}"))?;
     let reloader = file.map(|file| Reloader::new(Arc::clone(&app), &file, &config, family));
     tokio::spawn(signals::reload_on(signals.hangups, reloader));
-    until_stopped(Listeners { http: listener }, app, drain, signals.stops).await
+    until_stopped(listeners, app, drain, signals.stops).await
 }
 
 /// Serves until the first signal, drains until all is done or the second.
@@ -79,8 +95,9 @@ fn told(stopped: Stopped) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn bind(address: &str) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| {
+/// Listens to `address`, which `flag` gave; `example` is one that could be given. Says where it listens.
+async fn bind(flag: &str, address: &str, example: &str) -> Result<(TcpListener, SocketAddr), Failure> {
+    let told = |error: io::Error| {
         let reason = match error.kind() {
             io::ErrorKind::AddrInUse => {
                 "address already in use (choose another, or stop what listens there)".into()
@@ -89,9 +106,12 @@ async fn bind(address: &str) -> Result<TcpListener, Failure> {
                 "this machine does not have the address (choose one it has)".into()
             }
             io::ErrorKind::PermissionDenied => "permission denied (choose a port above 1023)".into(),
-            io::ErrorKind::InvalidInput => "not an address (write HOST:PORT, e.g. 127.0.0.1:8080)".into(),
-            _ => format!("{error} (write HOST:PORT, e.g. 127.0.0.1:8080)"),
+            io::ErrorKind::InvalidInput => format!("not an address (write HOST:PORT, e.g. {example})"),
+            _ => format!("{error} (write HOST:PORT, e.g. {example})"),
         };
-        Failure::run(format_args!("--listen-http {address}: {reason}"))
-    })
+        Failure::run(format_args!("{flag} {address}: {reason}"))
+    };
+    let listener = TcpListener::bind(address).await.map_err(told)?;
+    let at = listener.local_addr().map_err(|error| Failure::run(format_args!("no address: {error}")))?;
+    Ok((listener, at))
 }

@@ -9,30 +9,33 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use tidegate::{Limiter, OnFull};
 use tidegate_server::config::{Config, HeaderFamily, HeaderSettings, StoreSettings, parse_period};
+use tidegate_server::resp::Password;
 use tidegate_server::{AdminToken, App, Drain};
 
 use super::logging::LogFormat;
 use crate::failure::Failure;
 
 const TOKEN_VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
+const PASSWORD_VARIABLE: &str = "TIDEGATE_RESP_PASSWORD";
 
 const HELP: &str = "\
 Examples:
   tidegate serve                                      one policy: 100 at once, then 10 a second
   tidegate serve --config tidegate.yaml --listen-http 0.0.0.0:8080
   curl -i localhost:8080/v1/check -H 'content-type: application/json' -d '{\"key\": \"user:42\"}'
+  redis-cli -p 6380 CL.THROTTLE user:42 15 30 60
 
 A flag goes before its environment variable, that before the file. The admin token may also be
-given in TIDEGATE_ADMIN_TOKEN. Signals: SIGHUP reads the file again, SIGTERM and SIGINT drain, a
-second one ends at once. The address bound is printed to standard output:
-`listening http 127.0.0.1:8080`.
+given in TIDEGATE_ADMIN_TOKEN, the RESP password in TIDEGATE_RESP_PASSWORD. Signals: SIGHUP reads
+the file again, SIGTERM and SIGINT drain, a second one ends at once. The addresses bound are printed
+to standard output: `listening http 127.0.0.1:8080`, `listening resp 127.0.0.1:6380`.
 
 Exit codes:
   0  it was told to stop, and drained
-  1  the address cannot be listened on, or a second signal cut the drain short
+  1  an address cannot be listened on, or a second signal cut the drain short
   2  wrong usage, or a configuration that is wrong";
 
-/// Decide checks over HTTP
+/// Decide checks over HTTP and RESP
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = HELP)]
 pub struct ServeArgs {
@@ -42,6 +45,12 @@ pub struct ServeArgs {
     /// Where to listen for HTTP; port 0 takes any that is free
     #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN_HTTP", default_value = "127.0.0.1:8080")]
     pub listen_http: String,
+    /// Where to listen for Redis clients; port 0 takes any that is free, `off` does not listen
+    #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN_RESP", default_value = "127.0.0.1:6380")]
+    pub listen_resp: String,
+    /// A file with the password that Redis clients have to show
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_RESP_PASSWORD_FILE")]
+    pub resp_password_file: Option<PathBuf>,
     /// A file with the token that switches credit, penalize and reset on
     #[arg(long, value_name = "FILE", env = "TIDEGATE_ADMIN_TOKEN_FILE")]
     pub admin_token_file: Option<PathBuf>,
@@ -95,6 +104,7 @@ pub enum Full {
 /// Everything a server is built from.
 pub(super) struct Settings {
     pub app: App,
+    pub resp_password: Option<Password>,
     pub config: Config,
     pub store: StoreSettings,
     pub headers: HeaderSettings,
@@ -118,11 +128,17 @@ impl Settings {
         let headers = config.headers();
         let headers = HeaderSettings { family: family.unwrap_or(headers.family), ..headers };
         let mut app = App::new(limiter).with_headers(headers);
-        if let Some(token) = admin_token(args.admin_token_file.as_deref())? {
+        let token = ("--admin-token-file", args.admin_token_file.as_deref(), TOKEN_VARIABLE);
+        if let Some(token) = secret(token, |text| AdminToken::new(text).map_err(|error| error.to_string()))? {
             app = app.with_admin_token(token);
         }
+        let password = ("--resp-password-file", args.resp_password_file.as_deref(), PASSWORD_VARIABLE);
+        // A file ends with a line end that is nobody's password.
+        let resp_password = secret(password, |text| {
+            Password::new(text.trim_end_matches(['\r', '\n'])).map_err(|error| error.to_string())
+        })?;
         let drain = Drain { notice: args.drain_notice.unwrap_or_default(), grace: args.drain_timeout };
-        Ok(Settings { app, config, store, headers, drain, file: args.config.clone(), family })
+        Ok(Settings { app, resp_password, config, store, headers, drain, file: args.config.clone(), family })
     }
 }
 
@@ -137,27 +153,28 @@ fn store(args: &ServeArgs, mut store: StoreSettings) -> StoreSettings {
     store
 }
 
-/// The token in the file, or in the variable. Not a flag: every user of the machine can read those.
-fn admin_token(file: Option<&Path>) -> Result<Option<AdminToken>, Failure> {
-    let (from, text) = match (file, env::var(TOKEN_VARIABLE)) {
+/// A secret in the file that a flag names, or in a variable. Not in the flag: every user of the machine can read
+/// those.
+fn secret<T>(
+    (flag, file, variable): (&str, Option<&Path>, &str),
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, Failure> {
+    let (from, text) = match (file, env::var(variable)) {
         (None, Err(env::VarError::NotPresent)) => return Ok(None),
-        (None, Ok(text)) => (TOKEN_VARIABLE.to_owned(), text),
-        (None, Err(error)) => return Err(Failure::usage(format_args!("{TOKEN_VARIABLE}: {error}"))),
+        (None, Ok(text)) => (variable.to_owned(), text),
+        (None, Err(error)) => return Err(Failure::usage(format_args!("{variable}: {error}"))),
         (Some(file), Err(env::VarError::NotPresent)) => {
-            let from = format!("--admin-token-file {}", file.display());
+            let from = format!("{flag} {}", file.display());
             let text =
                 fs::read_to_string(file).map_err(|error| Failure::usage(format_args!("{from}: {error}")))?;
             (from, text)
         }
         (Some(_), _) => {
-            let reason = format!("--admin-token-file and {TOKEN_VARIABLE} are both given (give one)");
+            let reason = format!("{flag} and {variable} are both given (give one)");
             return Err(Failure::usage(reason));
         }
     };
-    match AdminToken::new(&text) {
-        Ok(token) => Ok(Some(token)),
-        Err(error) => Err(Failure::usage(format_args!("{from}: {error}"))),
-    }
+    read(&text).map(Some).map_err(|error| Failure::usage(format_args!("{from}: {error}")))
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::num::NonZeroU64;
 use std::path::Path;
 
-use tidegate::{Limit, MemoryStore, OnFull, Policy, PolicySet, Rate};
+use tidegate::{AdHocStore, Limit, MemoryStore, OnFull, Policy, PolicySet, Rate};
 
 use super::errors::{ConfigErrors, Fault, Place, Problems};
 use super::policies::policy;
@@ -252,6 +252,15 @@ impl StoreSettings {
     #[must_use]
     pub fn with_on_full(self, on_full: OnFull) -> Self {
         StoreSettings { on_full, ..self }
+    }
+
+    /// An empty store of these bounds for keys whose figures come with each check. It holds as many more.
+    pub fn ad_hoc_store(&self) -> AdHocStore {
+        let builder = AdHocStore::builder().on_full(self.on_full);
+        match self.max_keys {
+            Some(keys) => builder.max_keys(usize::try_from(keys).unwrap_or(usize::MAX)).build(),
+            None => builder.build(),
+        }
     }
 
     /// An empty store in memory, of these bounds.

@@ -18,4 +18,5 @@ mod session;
 pub use conversation::{Conversation, Next};
 pub use door::Door;
 pub use secret::{Password, PasswordError};
+pub(crate) use serve::Reception;
 pub use serve::serve;

@@ -62,7 +62,7 @@ impl Server {
         let clock = ManualClock::default();
         let limiter = Limiter::builder(config.policies().clone()).store(store).clock(clock.clone()).build();
         let app = Arc::new(furnish(App::new(limiter).with_headers(config.headers())));
-        let listeners = Listeners { http: TcpListener::bind("127.0.0.1:0").await.unwrap() };
+        let listeners = Listeners::http(TcpListener::bind("127.0.0.1:0").await.unwrap());
         let address = listeners.http.local_addr().unwrap();
         let (stop, stopping) = oneshot::channel();
         let shutdown = async { stopping.await.unwrap_or(()) };

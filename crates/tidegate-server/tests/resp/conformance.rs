@@ -174,8 +174,8 @@ impl Subject for Policies {
         let right = Running::judged(&running.twin).check_at(key, Cost::new(cost).unwrap(), at(at_us));
         match cost {
             // Both ways to look, in turn.
-            0 if at_us % 2 == 0 => running.ask(at_us, &[b"TG.PEEK", b"judged", key], &right),
-            1 if at_us % 2 == 0 => running.ask(at_us, &[b"TG.CHECK", b"judged", key], &right),
+            0 if at_us.is_multiple_of(2) => running.ask(at_us, &[b"TG.PEEK", b"judged", key], &right),
+            1 if at_us.is_multiple_of(2) => running.ask(at_us, &[b"TG.CHECK", b"judged", key], &right),
             _ => running.ask(at_us, &[b"TG.CHECK", b"judged", key, cost.to_string().as_bytes()], &right),
         }
     }
@@ -214,7 +214,7 @@ impl Subject for Policies {
 fn fits_throttle(case: &Case) -> bool {
     let [limit] = &*case.limits else { return false };
     let bucket = matches!(limit.kind, Kind::TokenBucket | Kind::Gcra);
-    let whole_seconds = limit.period_us % 1_000_000 == 0;
+    let whole_seconds = limit.period_us.is_multiple_of(1_000_000);
     let asked = |action: &Action| !matches!(action, Action::Penalize { .. } | Action::Reload { .. });
     let seconds_to_full = u128::from(limit.capacity) * u128::from(limit.period_us / 1_000_000);
     let tellable = seconds_to_full < (i64::MAX as u128) * u128::from(limit.amount);
