@@ -21,6 +21,9 @@
 //! [`MemoryStore`], a [`clock`] and policies that can be changed while they run.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate self as tidegate; // for what unit tests share with those in tests/
+
 mod active;
 mod adhoc;
 pub mod clock;

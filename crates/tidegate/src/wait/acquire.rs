@@ -79,6 +79,13 @@ enum Stage {
 }
 
 impl<S: Store> Acquire<S> {
+    /// Whether it waits for its turn, or for a leaky bucket to let its work leave, and not for a store's first answer.
+    ///
+    /// Somebody who holds something else meanwhile may want to put that down.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Queued { .. } | Stage::Leaving { .. })
+    }
+
     pub(crate) fn new(
         shared: Arc<Shared<S>>,
         place: Place,

@@ -55,7 +55,7 @@ impl Waiting {
     pub(crate) const MOST: usize = 1_024;
 
     pub(crate) fn new(most: usize) -> Self {
-        let shards = std::iter::repeat_with(|| Mutex::new(Shard::new())).take(SHARDS).collect();
+        let shards = std::iter::repeat_with(Mutex::default).take(SHARDS).collect();
         Waiting { queues: AtomicUsize::new(0), shards, hasher: RandomState::new(), most: most.max(1) }
     }
 

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use tidegate_core::Timestamp;
 
 use super::line::{Answer, Line, Question};
-use super::sync::Mutex;
+use super::sync::{Mutex, MutexGuard};
 use crate::active::{Place, PolicyNumber};
 use crate::limiter::Shared;
 use crate::store::{Adjustment, Ask, Check, Decisions, Store};
