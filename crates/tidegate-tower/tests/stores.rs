@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use support::*;
-use tidegate::store::{Adjustment, Check, Decisions, Snapshot, Store, StoreError};
-use tidegate::{ActivePolicy, Limiter, MemoryStore, Penalty, PlanId, Policy, PolicyHandle, Timestamp};
+use tidegate::store::{Adjustment, Check, Decisions, Grouping, Snapshot, Store, StoreError};
+use tidegate::{
+    ActivePolicy, Decision, Limiter, MemoryStore, Penalty, PlanId, Policy, PolicyHandle, Timestamp,
+};
 use tidegate_tower::{GrpcDenial, MissingKey, OnStoreError, RateLimitLayer, Reason, Report};
 use tower::{Layer, Service};
 
@@ -69,6 +71,10 @@ impl Store for Remote {
 
     fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Reply<Decisions> {
         self.reply(self.0.memory.check(now, checks))
+    }
+
+    fn check_group(&self, now: Timestamp, checks: &[Check<'_>], how: Grouping) -> Reply<Vec<Decision>> {
+        self.reply(self.0.memory.check_group(now, checks, how))
     }
 
     fn adjust(&self, at: Timestamp, of: &Arc<ActivePolicy>, key: &[u8], by: Adjustment) -> Reply<Penalty> {

@@ -27,6 +27,7 @@ extern crate self as tidegate; // for what unit tests share with those in tests/
 mod active;
 mod adhoc;
 pub mod clock;
+mod group;
 mod handle;
 mod limiter;
 mod memory;
@@ -37,6 +38,7 @@ mod wait;
 
 pub use active::{ActivePolicy, PlanId, PolicyNumber};
 pub use adhoc::{AdHocLimit, AdHocStore, AdHocStoreBuilder};
+pub use group::Asked;
 pub use handle::PolicyHandle;
 pub use limiter::{Limiter, LimiterBuilder, UnknownPolicy};
 pub use memory::{MemoryStats, MemoryStore, MemoryStoreBuilder, OnFull};

@@ -28,6 +28,15 @@ pub enum Ask {
     UpTo(Cost),
 }
 
+/// How checks of one group hang together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grouping {
+    /// If each is admitted, all are charged, else none: a refused one drains none of the others.
+    AllOrNothing,
+    /// None is charged, whatever it is answered.
+    Foresee,
+}
+
 /// A change of a key's state that is not a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adjustment {
@@ -108,6 +117,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// Decides checks that are independent of one another, in order.
     fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Self::Answer<Decisions>;
+
+    /// Decides checks as one, nothing else coming in between. Two may be of the same key.
+    ///
+    /// If all are admitted and charged, each is answered as [`check`](Self::check) answers. Otherwise nothing is
+    /// charged, and each is answered what it would have been, with the figures from before a charge.
+    fn check_group(
+        &self,
+        now: Timestamp,
+        checks: &[Check<'_>],
+        grouping: Grouping,
+    ) -> Self::Answer<Vec<Decision>>;
 
     /// Changes a key's state outright.
     fn adjust(

@@ -2,6 +2,7 @@
 
 mod builder;
 mod cells;
+mod group;
 mod logs;
 mod shard;
 pub(crate) mod table;
@@ -16,7 +17,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use tidegate_core::{Decision, KeyState, Penalty, Plan, Timestamp};
 
 use crate::active::{ActivePolicy, PlanId};
-use crate::store::{Adjustment, Ask, Check, Decisions, Snapshot, Store, StoreError};
+use crate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
 pub use builder::{MemoryStoreBuilder, OnFull};
 use cells::SlotCells;
 use shard::{Bounds, Counts, NoRoom, Question, Shard};
@@ -116,8 +117,13 @@ impl MemoryStore {
 
     #[inline]
     fn shard(&self, print: Fingerprint) -> MutexGuard<'_, Shard> {
+        lock(&self.shards[self.shard_index(print)])
+    }
+
+    #[inline]
+    fn shard_index(&self, print: Fingerprint) -> usize {
         // A power of two of them; the table places by the other half of the hash.
-        lock(&self.shards[print.lo() as usize & (self.shards.len() - 1)])
+        print.lo() as usize & (self.shards.len() - 1)
     }
 
     /// Runs `apply` on a key's state under its shard's lock.
@@ -204,6 +210,10 @@ impl Store for MemoryStore {
             [check] => Decisions::One(self.decide(now, check)),
             _ => Decisions::Many(checks.iter().map(|check| self.decide(now, check)).collect()),
         }
+    }
+
+    fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Vec<Decision> {
+        self.decide_group(now, checks, grouping)
     }
 
     fn adjust(

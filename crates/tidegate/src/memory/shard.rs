@@ -303,7 +303,7 @@ impl Shard {
 }
 
 /// Writes a plain state into a slot's words.
-fn write(plan: &Plan, state: &KeyState, cells: &mut SlotCells<'_>) {
+pub(super) fn write(plan: &Plan, state: &KeyState, cells: &mut SlotCells<'_>) {
     for (index, limit) in plan.limits().iter().enumerate() {
         cells.save(index, limit, state.load(index, limit));
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use tidegate::store::{Adjustment, Ask, Check, Decisions, Snapshot, Store, StoreError};
+use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
 use tidegate::{ActivePolicy, Decision, MemoryStore, Penalty, PlanId, Timestamp};
 
 #[derive(Clone, Default)]
@@ -115,6 +115,16 @@ impl Store for Slow {
             let checks: Vec<_> =
                 checks.iter().map(|(policy, key, ask)| Check { policy, key, ask: *ask }).collect();
             memory.check(now, &checks)
+        })
+    }
+
+    fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Answer<Vec<Decision>> {
+        let checks: Vec<_> =
+            checks.iter().map(|check| (Arc::clone(check.policy), check.key.to_vec(), check.ask)).collect();
+        self.answer(move |memory| {
+            let checks: Vec<_> =
+                checks.iter().map(|(policy, key, ask)| Check { policy, key, ask: *ask }).collect();
+            memory.check_group(now, &checks, grouping)
         })
     }
 
