@@ -183,7 +183,9 @@ fn threads_whose_groups_overlap_neither_block_each_other_nor_charge_by_halves() 
                     let pair = if thread < 3 { [first, second] } else { [second, first] };
                     let asked = pair.map(|at| Asked { policy: &handles[at], key: b"k", cost: Cost::ONE });
                     if limiter.check_all(&asked).iter().all(Decision::is_allowed) {
-                        pair.iter().for_each(|at| drop(admitted[*at].fetch_add(1, Ordering::Relaxed)));
+                        for at in pair {
+                            admitted[at].fetch_add(1, Ordering::Relaxed);
+                        }
                     }
                 }
             });
