@@ -19,7 +19,8 @@ pub struct Reload {
     pub changed: Vec<String>,
     /// Policies that are no more; their state is gone.
     pub removed: Vec<String>,
-    /// (policy, limit) pairs that start anew because their algorithm changed.
+    /// (policy, limit) pairs that start anew in a policy that is not: the limit's algorithm changed, or no limit
+    /// was of this name before.
     pub restarted: Vec<(String, String)>,
 }
 
@@ -129,9 +130,8 @@ impl Reload {
     fn note_change(&mut self, before: &Policy, policy: &Policy) {
         self.changed.push(policy.name().to_owned());
         for (index, origin) in policy.origins(before).into_iter().enumerate() {
-            let Some(origin) = origin else { continue };
             let algorithm = |policy: &Policy, index: usize| policy.plan().limits()[index].algorithm();
-            if algorithm(policy, index) != algorithm(before, origin) {
+            if origin.is_none_or(|origin| algorithm(policy, index) != algorithm(before, origin)) {
                 self.restarted.push((policy.name().to_owned(), policy.limit_name(index).to_owned()));
             }
         }

@@ -128,7 +128,8 @@ fn limits_are_known_by_their_names_wherever_they_stand() {
     handle.check("k", 3);
     limiter.reload(two(("b", b), ("a", a))).unwrap();
     assert_eq!(remaining(&handle, "k"), [17, 7], "put in another order");
-    limiter.reload(two(("b", b), ("c", a))).unwrap();
+    let renamed = limiter.reload(two(("b", b), ("c", a))).unwrap();
+    assert_eq!(renamed.restarted, [("api".to_owned(), "c".to_owned())]);
     assert_eq!(remaining(&handle, "k"), [17, 10], "one with another name is another one");
     handle.check("k", 1);
     limiter.reload(two(("new", a), ("b", b))).unwrap();
