@@ -1,14 +1,15 @@
-//! Who may depend on whom: core <- tidegate <- fields <- {redis, tower, server} <- cli.
+//! Who may depend on whom: core <- tidegate <- {stream, fields} <- {redis, tower, server} <- cli.
 
 use std::path::Path;
 
 use crate::workspace::Package;
 
 /// The layer of each published crate. A crate depends only on lower layers, never on its own.
-const LAYERS: [(&str, u8); 7] = [
+const LAYERS: [(&str, u8); 8] = [
     ("tidegate-core", 0),
     ("tidegate", 1),
     ("tidegate-fields", 2),
+    ("tidegate-stream", 2),
     ("tidegate-redis", 3),
     ("tidegate-tower", 3),
     ("tidegate-server", 3),
