@@ -1,6 +1,7 @@
 //! The future of one who waits.
 
 use std::fmt;
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -72,11 +73,14 @@ enum Stage {
     },
     /// Admitted; a leaky bucket lets its work leave later.
     Leaving {
-        decision: Decision,
-        sleep: Option<Sleep>,
+        decision: Box<Decision>,
+        sleep: Sleep,
     },
     Over,
 }
+
+/// Another stage, or the end.
+type Next = ControlFlow<Result<Decision, AcquireError>, Stage>;
 
 impl<S: Store> Acquire<S> {
     /// Whether it waits for its turn, or for a leaky bucket to let its work leave, and not for a store's first answer.
@@ -96,11 +100,11 @@ impl<S: Store> Acquire<S> {
         Acquire { shared, place, key: key.into(), cost, deadline, stage: Stage::New }
     }
 
-    fn begin(&self, context: &Context<'_>) -> Result<Stage, AcquireError> {
+    fn begin(&self, context: &Context<'_>) -> Next {
         let now = self.shared.clock.now();
         let policy = self.place.load();
         // Past the deadline, behind others, or where it may be admitted only to leave too late: it is for the
-        // line to say, which can tell without charging. A cost of nothing is charged nothing, and holds nobody up.
+        // line to say, which can tell without charging. A cost of nothing is charged nothing and holds nobody up.
         let has_delay = |limit: &Limit| limit.algorithm() == Algorithm::LeakyBucket;
         let may_leave_too_late =
             || self.deadline < Timestamp::MAX && policy.plan_for(&self.key).1.limits().iter().any(has_delay);
@@ -110,43 +114,42 @@ impl<S: Store> Acquire<S> {
         }
         let checks = [Check { policy: &policy, key: &self.key, ask: Ask::Exactly(self.cost) }];
         let answer = S::map(self.shared.store.check(now, &checks), Decisions::into_single);
-        Ok(Stage::Asking { at: now, answer: Box::pin(S::settled(answer)) })
+        Continue(Stage::Asking { at: now, answer: Box::pin(S::settled(answer)) })
     }
 
-    fn join(&self, context: &Context<'_>) -> Result<Stage, AcquireError> {
-        let wants = (self.cost, self.deadline);
-        let (queue, ticket) = self.shared.join(&self.place, &self.key, wants, context)?;
-        Ok(Stage::Queued { queue, ticket })
+    fn join(&self, context: &Context<'_>) -> Next {
+        match self.shared.join(&self.place, &self.key, (self.cost, self.deadline), context) {
+            Ok((queue, ticket)) => Continue(Stage::Queued { queue, ticket }),
+            Err(error) => Break(Err(error)),
+        }
     }
 
     /// Goes on with the answer to what was asked at `at`, past no line.
-    fn answered(
-        &self,
-        at: Timestamp,
-        decision: Decision,
-        context: &Context<'_>,
-    ) -> Result<Stage, AcquireError> {
+    fn answered(&self, at: Timestamp, decision: Decision, context: &Context<'_>) -> Next {
         let is_too_late = |needs: Wait| needs > between(at, self.deadline);
         match (decision.outcome(), decision.retry_after()) {
-            // Charged nothing: whatever else may leave too late stood in line.
             (Outcome::Allowed, _) if is_too_late(decision.delay()) => {
-                Err(AcquireError::TooLate { needs: decision.delay() })
+                // It costs nothing, or the policy has got its delay this very moment.
+                self.shared.give_back(&self.place, &self.key, self.cost);
+                Break(Err(AcquireError::TooLate { needs: decision.delay() }))
             }
-            (Outcome::Allowed, _) => Ok(self.leave(Grant::at(at, decision))),
-            (Outcome::Overloaded, _) => Err(AcquireError::Overloaded),
-            (_, None) => Err(AcquireError::Never),
-            // Exact, for whatever may be delayed besides is either free or stood in line.
+            (Outcome::Allowed, _) => self.leave(Grant::at(at, decision)),
+            (Outcome::Overloaded, _) => Break(Err(AcquireError::Overloaded)),
+            (_, None) => Break(Err(AcquireError::Never)),
+            // There is no delay to be added: what has a deadline and a delay stands in line.
             (_, Some(needs)) if is_too_late(needs) && !self.cost.is_peek() => {
-                Err(AcquireError::TooLate { needs })
+                Break(Err(AcquireError::TooLate { needs }))
             }
             _ => self.join(context),
         }
     }
 
-    fn leave(&self, grant: Grant) -> Stage {
-        let is_delayed = !grant.decision.delay().is_zero();
-        let sleep = is_delayed.then(|| self.shared.clock.sleep_until(grant.leaves));
-        Stage::Leaving { decision: grant.decision, sleep }
+    fn leave(&self, Grant { decision, leaves }: Grant) -> Next {
+        if decision.delay().is_zero() {
+            return Break(Ok(decision));
+        }
+        let sleep = self.shared.clock.sleep_until(leaves);
+        Continue(Stage::Leaving { decision: Box::new(decision), sleep })
     }
 }
 
@@ -160,27 +163,25 @@ impl<S: Store> Future for Acquire<S> {
                 Stage::New => this.begin(context),
                 Stage::Asking { at, answer } => match (*at, ready!(answer.as_mut().poll(context))) {
                     (at, Ok(decision)) => this.answered(at, decision, context),
-                    (_, Err(error)) => Err(error.into()),
+                    (_, Err(error)) => Break(Err(error.into())),
                 },
                 Stage::Queued { queue, ticket } => {
-                    let verdict = ready!(this.shared.poll_ticket(queue, *ticket, context));
-                    verdict.map(|grant| this.leave(grant))
+                    match ready!(this.shared.poll_ticket(queue, *ticket, context)) {
+                        Ok(grant) => this.leave(grant),
+                        Err(error) => Break(Err(error)),
+                    }
                 }
                 Stage::Leaving { decision, sleep } => {
-                    if let Some(sleep) = sleep {
-                        ready!(sleep.as_mut().poll(context));
-                    }
-                    let decision = *decision;
-                    this.stage = Stage::Over;
-                    return Poll::Ready(Ok(decision));
+                    ready!(sleep.as_mut().poll(context));
+                    Break(Ok(**decision))
                 }
                 Stage::Over => panic!("an Acquire was polled after it had ended"),
             };
             match next {
-                Ok(stage) => this.stage = stage,
-                Err(error) => {
+                Continue(stage) => this.stage = stage,
+                Break(result) => {
                     this.stage = Stage::Over;
-                    return Poll::Ready(Err(error));
+                    return Poll::Ready(result);
                 }
             }
         }

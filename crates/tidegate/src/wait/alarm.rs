@@ -77,8 +77,8 @@ impl Alarm {
     }
 }
 
-/// Setting a line's alarms is one piece of work: without a budget, tokio's timers would wake some of them at
-/// once instead, for the sake of other tasks.
+/// A task of tokio's that has used its budget up gets no answer from a timer: whoever is to be woken by it is
+/// woken at once, to try again later. Setting the alarms of others must not wake them.
 #[cfg(feature = "tokio")]
 fn poll_freely(sleep: &mut Sleep, context: &mut Context<'_>) -> Poll<()> {
     std::pin::pin!(tokio::task::coop::unconstrained(sleep.as_mut())).poll(context)

@@ -46,6 +46,7 @@ pub(crate) enum Question {
 }
 
 /// The store's answer, to a question asked at `at`.
+#[expect(clippy::large_enum_variant, reason = "made in one place and taken apart in the next")]
 pub(crate) enum Answer {
     Served { ticket: Ticket, cost: Cost, at: Timestamp, result: Result<Decision, StoreError> },
     Seen { at: Timestamp, result: Result<Snapshot, StoreError> },
@@ -63,6 +64,7 @@ pub(crate) enum Quit {
 }
 
 /// How a waiter's own poll of its place ends.
+#[expect(clippy::large_enum_variant, reason = "made in one place and taken apart in the next")]
 pub(crate) enum Rest {
     Settled(Verdict),
     /// It will be woken.
