@@ -1,8 +1,8 @@
 //! Waiting for a turn: first come, first served, for each key of each policy.
 //!
-//! The pieces, from the inside out: a [`forecast::Forecast`] tells when it will be whose turn; a [`line::Line`]
-//! is the order, and says what to ask the store next; a [`queue::Queue`] puts that to the store, in turns of whoever comes by;
-//! this module finds the queue of a key; [`Acquire`] is the future its callers hold.
+//! From the inside out: a [`forecast::Forecast`] tells when it will be whose turn; a [`line::Line`] is the order,
+//! and says what to ask the store next; a [`queue::Queue`] puts that to the store, in turns of whoever comes by;
+//! this module finds the queue of a key; [`Acquire`] is the future that callers hold.
 //!
 //! There is no task and no thread behind it. A waiter's task is woken by its own alarm at the instant its
 //! turn is forecast for, and serves the head of the line on its way, whoever that is. Whatever moves the line
@@ -225,9 +225,7 @@ impl<S: Store> Shared<S> {
 
     /// Other policies are in force.
     pub(crate) fn disturb_all(&self) {
-        if self.waiting.is_idle() {
-            return;
-        }
+        // Not asked whether it is idle: whoever joins after a shard was seen here sees the policies now in force.
         for shard in &self.waiting.shards {
             let queues: Vec<Arc<Queue>> = shard.lock().values().flatten().cloned().collect();
             for queue in queues {
@@ -237,6 +235,11 @@ impl<S: Store> Shared<S> {
         }
     }
 }
+
+/// The example of the page about waiting.
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/waiting.md")]
+pub struct Page;
 
 #[cfg(test)]
 mod tests;
