@@ -48,6 +48,7 @@ mod tests {
             name: PACKAGE.to_owned(),
             folder: "/w/benches".into(),
             dependencies: Vec::new(),
+            default_features: Vec::new(),
             programs: programs.iter().map(|&it| it.to_owned()).collect(),
         }
     }

@@ -22,6 +22,8 @@ pub struct Package {
     /// The folder of its Cargo.toml.
     pub folder: PathBuf,
     pub dependencies: Vec<Dependency>,
+    /// The features one gets without asking.
+    pub default_features: Vec<String>,
     /// The names of its programs.
     pub programs: Vec<String>,
 }
@@ -77,10 +79,13 @@ impl Package {
             }
         }
         programs.sort();
+        let default = package["features"]["default"].as_array().into_iter().flatten();
+        let default_features = default.map(|it| Some(it.as_str()?.to_owned())).collect::<Option<_>>()?;
         Some(Self {
             name: package["name"].as_str()?.to_owned(),
             folder: Path::new(package["manifest_path"].as_str()?).parent()?.to_owned(),
             dependencies,
+            default_features,
             programs,
         })
     }
@@ -98,6 +103,8 @@ mod tests {
         assert_eq!(xtask.folder, workspace.root.join("xtask"));
         assert_eq!(xtask.programs, ["xtask"]);
         assert!(xtask.dependencies.iter().any(|it| it.name == "anyhow" && !it.dev));
+        assert!(xtask.default_features.is_empty());
+        assert_eq!(workspace.package("tidegate").unwrap().default_features, ["tokio"]);
         assert!(workspace.package("no-such-package").is_none());
     }
 

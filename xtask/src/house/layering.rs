@@ -82,6 +82,7 @@ mod tests {
             name: name.to_owned(),
             folder: Path::new("/w").join(folder),
             dependencies: dependencies.iter().map(dependency).collect(),
+            default_features: Vec::new(),
             programs: Vec::new(),
         }
     }
