@@ -31,7 +31,16 @@ pub struct Part<'a> {
 impl<'k> View<'k> {
     /// Decides about `key` by `decide`.
     pub fn of(handle: &PolicyHandle, key: &'k [u8], decide: impl FnOnce(&PolicyHandle) -> Decision) -> Self {
-        let before = handle.policy();
+        Self::of_known(handle.policy(), handle, key, decide)
+    }
+
+    /// The same of a policy that has been looked up `before` already.
+    pub fn of_known(
+        before: Arc<Policy>,
+        handle: &PolicyHandle,
+        key: &'k [u8],
+        decide: impl FnOnce(&PolicyHandle) -> Decision,
+    ) -> Self {
         let decision = decide(handle);
         let policy = decided_under(before, handle.policy(), key, &decision);
         View { policy, key, decision, cuts: Vec::new() }

@@ -23,6 +23,17 @@ const OUTCOMES: [Outcome; 4] =
 /// One policy's decisions, by outcome, and last those of an outcome that this version has no word for.
 type ByOutcome = Striped<{ OUTCOMES.len() + 1 }>;
 
+/// The counters of one policy.
+#[derive(Debug)]
+pub(crate) struct PolicyCounters(Arc<ByOutcome>);
+
+impl PolicyCounters {
+    /// Counts a decision, whose time is told by [`Metrics::took`].
+    pub fn count(&self, outcome: Outcome) {
+        self.0.add(place(outcome), 1);
+    }
+}
+
 /// Where an outcome is counted.
 fn place(outcome: Outcome) -> usize {
     OUTCOMES.iter().position(|known| *known == outcome).unwrap_or(OUTCOMES.len())
@@ -74,6 +85,13 @@ impl Metrics {
             Some(counters) => counters.add(place(outcome), 1),
             None => self.counters(policy).add(place(outcome), 1),
         }
+    }
+
+    /// The counters of the policy of this name, for several decisions soon. Kept for longer, they may be those of a
+    /// policy that is no more.
+    pub fn of_policy(&self, policy: &str) -> PolicyCounters {
+        let known = self.decisions.load().get(policy).cloned();
+        PolicyCounters(known.unwrap_or_else(|| self.counters(policy)))
     }
 
     /// Counts a decision under figures that the caller brought along.

@@ -10,7 +10,7 @@ mod table;
 mod throttle;
 mod units;
 
-use tidegate::{Outcome, Timestamp};
+use tidegate::Timestamp;
 
 use super::door::Door;
 use super::parse::Args;
@@ -37,14 +37,8 @@ pub(super) struct Batch {
     pub(super) commands: u64,
     /// Decisions made, looks not among them.
     pub(super) decisions: u64,
-}
-
-impl Context<'_> {
-    /// Counts a decision under a policy.
-    fn count(&mut self, policy: &str, outcome: Outcome) {
-        self.door.app().metrics().counted(policy, outcome);
-        self.batch.decisions += 1;
-    }
+    /// The policy decided under last; most batches have but one.
+    pub(super) policy: Option<policy::Known>,
 }
 
 /// What becomes of the connection after a command.
