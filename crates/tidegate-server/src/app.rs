@@ -109,6 +109,17 @@ impl App {
         self.admin_token.is_some()
     }
 
+    /// The names of the policies, as many as fit a message.
+    pub(crate) fn known_policies(&self) -> String {
+        const MOST: usize = 20;
+        let policies = self.limiter.policies();
+        let names: Vec<&str> = policies.iter().take(MOST).map(|policy| policy.name()).collect();
+        match policies.len().saturating_sub(MOST) {
+            0 => names.join(", "),
+            more => format!("{} and {more} more", names.join(", ")),
+        }
+    }
+
     pub(crate) fn admin_token(&self) -> Option<&AdminToken> {
         self.admin_token.as_ref()
     }

@@ -12,6 +12,7 @@ mod listen;
 mod metrics;
 mod reload;
 pub mod resp;
+mod view;
 
 pub use admin_token::{AdminToken, AdminTokenError};
 pub use app::{App, DEFAULT_POLICY};

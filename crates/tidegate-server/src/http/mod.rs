@@ -13,7 +13,6 @@ mod peek;
 mod policies;
 pub mod problem;
 mod respond;
-mod view;
 
 use std::sync::Arc;
 
@@ -25,9 +24,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::view;
 use problem::{Problem, ProblemKind};
-pub(crate) use respond::known_policies;
-pub(crate) use view::View;
 
 /// Every route of the server, ready to be served.
 pub fn router(app: Arc<App>) -> Router {

@@ -16,7 +16,7 @@ use crate::config::{self, HeaderFamily, HeaderSettings};
 pub(super) fn policy(app: &App, subject: &Subject<'_>) -> Result<PolicyHandle, Problem> {
     let asked = subject.policy.as_deref();
     app.policy(asked).map_err(|none| {
-        let known = known_policies(app);
+        let known = app.known_policies();
         match none {
             NoPolicy::Unknown => Problem::new(
                 ProblemKind::UnknownPolicy,
@@ -30,17 +30,6 @@ pub(super) fn policy(app: &App, subject: &Subject<'_>) -> Result<PolicyHandle, P
             }
         }
     })
-}
-
-/// The names of the policies, as many as fit a message.
-pub(crate) fn known_policies(app: &App) -> String {
-    const MOST: usize = 20;
-    let policies = app.limiter().policies();
-    let names: Vec<&str> = policies.iter().take(MOST).map(|policy| policy.name()).collect();
-    match policies.len().saturating_sub(MOST) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names.join(", ")),
-    }
 }
 
 /// A decision as a response: the same facts in its body and in its header fields.

@@ -6,10 +6,10 @@ use tidegate::{Cost, Decision, Outcome, Policy, PolicyHandle, Wait};
 
 use super::units::{amount, cost, units, wait};
 use super::{Context, Then, shown};
-use crate::http::View;
 use crate::metrics::PolicyCounters;
 use crate::resp::parse::Args;
 use crate::resp::reply::Reply;
+use crate::view::View;
 
 /// A policy that commands of a batch decide under, looked up once.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ fn look_up(context: &Context<'_>, name: &[u8]) -> Option<Known> {
 
 fn unknown<T>(context: &mut Context<'_>, name: &[u8]) -> Option<T> {
     let name = shown(name);
-    let known = crate::http::known_policies(context.door.app());
+    let known = context.door.app().known_policies();
     context.reply.error(format_args!("ERR policy: '{name}': no policy has this name (there are {known})"));
     None
 }
