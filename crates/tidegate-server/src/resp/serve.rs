@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tidegate::Wait;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,6 +18,8 @@ use crate::listen::Stopped;
 
 /// The pause after the system had no room for another connection.
 const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
+/// A client silent for so long is asked whether it is there still.
+const ASK_AFTER: Duration = Duration::from_secs(300);
 /// So long, and for so many bytes, a client that is hung up on is listened to, so that it reads why.
 const LINGER: Duration = Duration::from_secs(1);
 const MOST_LINGER_BYTES: u64 = 4 << 20;
@@ -84,9 +87,8 @@ impl Reception {
     }
 
     fn take_in(&mut self, stream: TcpStream) {
-        // Answers are small and whole: waiting to fill a packet only delays them.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!("TCP_NODELAY could not be set: {error}");
+        if let Err(error) = prepare(&stream) {
+            tracing::debug!("a connection could not be prepared: {error}");
         }
         let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
         let Some(conversation) = Conversation::begin(&self.door, peer, local) else {
@@ -132,6 +134,15 @@ impl Reception {
     }
 }
 
+/// Sets how a connection behaves.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    // Answers are small and whole: waiting to fill a packet only delays them.
+    stream.set_nodelay(true)?;
+    // A client may be silent for as long as it likes, but a machine that is gone gives its place back.
+    let keepalive = TcpKeepalive::new().with_time(ASK_AFTER);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
+}
+
 /// Reads, answers all that was read, writes it at once, and so on. While a client does not take its replies,
 /// nothing more of it is read.
 async fn converse(
@@ -173,4 +184,18 @@ async fn hang_up(mut stream: TcpStream) -> io::Result<()> {
     let mut nowhere = tokio::io::sink();
     let _ = tokio::time::timeout(LINGER, tokio::io::copy(&mut rest, &mut nowhere)).await;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn answers_go_at_once_and_the_dead_are_noticed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        prepare(&stream).unwrap();
+        assert!(stream.nodelay().unwrap());
+        assert!(SockRef::from(&stream).keepalive().unwrap());
+    }
 }
