@@ -8,10 +8,10 @@ use std::time::Duration;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tidegate::{Timestamp, Wait};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::app::App;
@@ -24,6 +24,9 @@ const HEAD_WITHIN: Duration = Duration::from_secs(60);
 const MOST_HEAD_BYTES: usize = 32 << 10;
 /// Bytes read ahead on one connection.
 const MOST_AHEAD_BYTES: usize = 64 << 10;
+/// So long a connection without a request is kept when the drain closes: its client may have sent one already, or be
+/// about to, not knowing better. The answer then says that it was the last.
+const LAST_CALL: Duration = Duration::from_millis(250);
 /// The pause after the system had no room for another connection.
 const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
 
@@ -52,7 +55,8 @@ impl Listeners {
 /// How a server ends once it is told to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drain {
-    /// So long it goes on as before, only not ready any more, for load balancers to notice.
+    /// So long it goes on as before, only not ready any more, for load balancers to notice. Each answer already asks its
+    /// client to close the connection, so that few are left open in the end.
     pub notice: Duration,
     /// So long requests under way may then take.
     pub grace: Duration,
@@ -100,10 +104,12 @@ pub async fn run(
 ) -> Stopped {
     let http = HttpDoor {
         listener: listeners.http,
-        router: http::router(Arc::clone(&app)),
-        connections: JoinSet::new(),
-        graceful: GracefulShutdown::new(),
-        app: Arc::clone(&app),
+        connected: Connected {
+            router: http::router(Arc::clone(&app)),
+            connections: JoinSet::new(),
+            closing: watch::Sender::new(false),
+            app: Arc::clone(&app),
+        },
     };
     let resp = listeners.resp.map(|(listener, door)| Reception::new(listener, door));
     let mut doors = Doors { http, resp };
@@ -164,10 +170,16 @@ impl Stopped {
 
 struct HttpDoor {
     listener: TcpListener,
+    connected: Connected,
+}
+
+/// The connections that were let in, and what they are answered from.
+struct Connected {
     router: Router,
     /// Dropped, it ends them all.
     connections: JoinSet<()>,
-    graceful: GracefulShutdown,
+    /// Whether every connection is to end with what it has under way.
+    closing: watch::Sender<bool>,
     app: Arc<App>,
 }
 
@@ -178,54 +190,90 @@ impl HttpDoor {
             tokio::select! {
                 () = &mut over => return,
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => self.serve(stream),
-                    Err(error) => self.could_not_accept(&error).await,
+                    Ok((stream, _)) => self.connected.serve(stream),
+                    Err(error) => could_not_accept(&self.connected.app, &error).await,
                 },
-                Some(_) = self.connections.join_next() => {}
+                Some(_) = self.connected.connections.join_next() => {}
             }
         }
     }
 
+    async fn close(self, grace: Duration) -> Stopped {
+        let HttpDoor { listener, mut connected } = self;
+        let over = connected.app.limiter().clock().sleep_until(after(&connected.app, grace));
+        for stream in who_waits(listener) {
+            connected.serve(stream);
+        }
+        connected.closing.send_replace(true);
+        let mut connections = connected.connections;
+        let all = async { while connections.join_next().await.is_some() {} };
+        tokio::select! {
+            () = all => return Stopped::Drained,
+            () = over => {}
+        }
+        while connections.try_join_next().is_some() {}
+        Stopped::Cut { connections: connections.len() }
+    }
+}
+
+impl Connected {
     fn serve(&mut self, stream: TcpStream) {
         // Answers are small and whole: waiting to fill a packet only delays them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!("TCP_NODELAY could not be set: {error}");
         }
+        let service = TowerToHyperService::new(self.router.clone());
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_WITHIN)
             .max_header_size(MOST_HEAD_BYTES)
             .max_buf_size(MOST_AHEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router.clone()));
-        let connection = self.graceful.watch(connection);
-        self.connections.spawn(async {
-            if let Err(error) = connection.await {
+            .serve_connection(TokioIo::new(stream), service);
+        let (app, mut closing) = (Arc::clone(&self.app), self.closing.subscribe());
+        self.connections.spawn(async move {
+            let mut connection = std::pin::pin!(connection);
+            let last_call = async {
+                // A sender that is gone means the end as well.
+                let _ = closing.wait_for(|closing| *closing).await;
+                app.limiter().clock().sleep_until(after(&app, LAST_CALL)).await;
+            };
+            let ended = tokio::select! {
+                ended = &mut connection => ended,
+                () = last_call => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
                 tracing::debug!("a connection ended early: {error}");
             }
         });
     }
+}
 
-    async fn could_not_accept(&self, error: &io::Error) {
-        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
-            return;
-        }
-        tracing::error!("no more connections can be taken in: {error} (raise the limit of open files)");
-        // Else this would spin until somebody hangs up.
-        self.app.limiter().clock().sleep_until(after(&self.app, NO_ROOM_PAUSE)).await;
+async fn could_not_accept(app: &App, error: &io::Error) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+        return;
     }
+    tracing::error!("no more connections can be taken in: {error} (raise the limit of open files)");
+    // Else this would spin until somebody hangs up.
+    app.limiter().clock().sleep_until(after(app, NO_ROOM_PAUSE)).await;
+}
 
-    async fn close(mut self, grace: Duration) -> Stopped {
-        drop(self.listener);
-        let over = self.app.limiter().clock().sleep_until(after(&self.app, grace));
-        tokio::select! {
-            () = self.graceful.shutdown() => Stopped::Drained,
-            () = over => {
-                while self.connections.try_join_next().is_some() {}
-                Stopped::Cut { connections: self.connections.len() }
-            }
+/// Those that the system has let in already and nobody has accepted; then nobody is let in any more. When a listener
+/// goes, the system resets them, and what they have sent would be lost.
+fn who_waits(listener: TcpListener) -> Vec<TcpStream> {
+    let mut waiting = Vec::new();
+    // The system itself is asked: the runtime knows only of those it has been told of.
+    let Ok(listener) = listener.into_std() else { return waiting };
+    while let Ok((stream, _)) = listener.accept() {
+        match stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)) {
+            Ok(stream) => waiting.push(stream),
+            Err(error) => tracing::debug!("a connection could not be taken in: {error}"),
         }
     }
+    waiting
 }
 
 fn after(app: &App, wait: Duration) -> Timestamp {

@@ -1,5 +1,6 @@
 //! Reading the configuration file again while the server runs.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,7 +61,17 @@ impl Reloader {
         result
     }
 
+    /// A pipe gives its content once, and whoever opens it again waits, perhaps for ever, and all reloads after.
+    fn require_plain_file(&self) -> Result<(), LoadError> {
+        let refused = |source| LoadError::Unreadable { file: self.file.display().to_string(), source };
+        match std::fs::metadata(&self.file).map_err(refused)?.is_file() {
+            true => Ok(()),
+            false => Err(refused(io::Error::other("not a plain file: it cannot be read again (name one)"))),
+        }
+    }
+
     fn swap(&self) -> Result<Reload, ReloadError> {
+        self.require_plain_file()?;
         let config = Config::load(&self.file)?;
         let headers = headers(&config, self.family);
         let report = self.app.reload(config.policies().clone(), headers).map_err(|source| {

@@ -16,9 +16,11 @@ mod respond;
 
 use std::sync::Arc;
 
-use axum::Router;
+use axum::extract::State;
+use axum::response::Response;
 use axum::routing::get;
-use http::{Method, Uri};
+use axum::{Router, middleware};
+use http::{HeaderValue, Method, Uri, header};
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -38,7 +40,17 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/docs/page.css", get(docs::style))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::map_response_with_state(Arc::clone(&app), last_of_a_drain))
         .with_state(app)
+}
+
+/// During a drain each answer is its connection's last: a client that sends the next request on another connection
+/// finds another server, one that sends it on this may find it closed.
+async fn last_of_a_drain(State(app): State<Arc<App>>, mut response: Response) -> Response {
+    if !app.is_ready() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// The OpenAPI document, as `/openapi.json` serves it.

@@ -32,6 +32,10 @@ impl Wire {
     pub async fn to(server: &Server) -> Self {
         let stream = TcpStream::connect(server.address).await.unwrap();
         stream.set_nodelay(true).unwrap();
+        Wire::over(stream)
+    }
+
+    pub fn over(stream: TcpStream) -> Self {
         Wire(BufStream::new(stream))
     }
 
