@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tidegate::{KeyPattern, Limit, OnFull, Plan, Policy};
 use tidegate_server::config::{
-    Config, ConfigErrors, LoadError, Severity, headers_in_words, limit_in_words, show_period, show_rate,
-    store_in_words, warnings,
+    Config, ConfigErrors, LoadError, Severity, headers_in_words, limit_in_words, proxies_in_words,
+    rule_in_words, show_period, show_rate, store_in_words, warnings,
 };
 
 /// Overrides and remarks shown of each kind in text; JSON has them all.
@@ -86,6 +86,7 @@ fn in_text(config: &Config, file: &str) -> String {
         let _ = writeln!(text, "\npolicy {}", policy.name());
         policy_in_text(policy, &mut text);
     }
+    rules_in_text(config, &mut text);
     let remarks = warnings(config);
     for severity in [Severity::Warning, Severity::Note] {
         let of_kind: Vec<String> =
@@ -96,6 +97,18 @@ fn in_text(config: &Config, file: &str) -> String {
         and_more(of_kind.len(), &format!("{severity}s"), &mut text);
     }
     text
+}
+
+fn rules_in_text(config: &Config, text: &mut String) {
+    let gateway = config.gateway();
+    if gateway.rules().is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\nproxies  {}", proxies_in_words(gateway.proxies()));
+    for rule in gateway.rules().iter().take(MOST_SHOWN) {
+        let _ = writeln!(text, "rule {}\n  {}", rule.name(), rule_in_words(rule));
+    }
+    and_more(gateway.rules().len(), "rules", text);
 }
 
 fn policy_in_text(policy: &Policy, text: &mut String) {
@@ -153,6 +166,9 @@ fn in_json(config: &Config, file: &str) -> Value {
         "memory": { "max_keys": store.max_keys(), "on_full": on_full(store.on_full()) },
         "headers": { "family": headers.family.name(), "reset": headers.reset.name() },
         "policies": config.policies().iter().map(|policy| policy_in_json(policy)).collect::<Vec<_>>(),
+        "rules": config.gateway().rules().iter().map(|rule| {
+            json!({ "name": rule.name(), "policy": rule.policy(), "words": rule_in_words(rule) })
+        }).collect::<Vec<_>>(),
         "warnings": warnings.collect::<Vec<_>>(),
     })
 }

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use tidegate::{Limiter, PolicyHandle, PolicySet, Reload, Timestamp, TooManyFigures};
 
 use crate::admin_token::AdminToken;
-use crate::config::HeaderSettings;
+use crate::config::{Gateway, HeaderSettings};
 use crate::metrics::Metrics;
 
 /// The policy of a request that names none, where there are several: the one of this name.
@@ -26,6 +26,7 @@ pub const DEFAULT_POLICY: &str = "default";
 pub struct App {
     limiter: Limiter,
     headers: ArcSwap<HeaderSettings>,
+    gateway: ArcSwap<Gateway>,
     admin_token: Option<AdminToken>,
     metrics: Metrics,
     draining: AtomicBool,
@@ -47,6 +48,7 @@ impl App {
             metrics: Metrics::new(limiter.now()),
             limiter,
             headers: ArcSwap::default(),
+            gateway: ArcSwap::default(),
             admin_token: None,
             draining: AtomicBool::new(false),
         }
@@ -57,6 +59,18 @@ impl App {
     pub fn with_headers(self, headers: HeaderSettings) -> Self {
         self.headers.store(Arc::new(headers));
         self
+    }
+
+    /// Answers proxies by these rules.
+    #[must_use]
+    pub fn with_gateway(self, gateway: Gateway) -> Self {
+        self.set_gateway(gateway);
+        self
+    }
+
+    /// Puts other rules for proxies in force, at once. Reload the policies they name before.
+    pub fn set_gateway(&self, gateway: Gateway) {
+        self.gateway.store(Arc::new(gateway));
     }
 
     /// Switches the admin routes on, for whoever shows this token.
@@ -126,6 +140,10 @@ impl App {
 
     pub(crate) fn headers(&self) -> HeaderSettings {
         **self.headers.load()
+    }
+
+    pub(crate) fn gateway(&self) -> Arc<Gateway> {
+        self.gateway.load_full()
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

@@ -7,6 +7,7 @@
 mod admin_token;
 mod app;
 pub mod config;
+mod forward_auth;
 pub mod http;
 mod listen;
 mod metrics;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tidegate::{Timestamp, Wait};
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::app::App;
+use crate::forward_auth;
 use crate::http;
 use crate::resp::{self, Reception};
 
@@ -222,7 +224,12 @@ impl Connected {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!("TCP_NODELAY could not be set: {error}");
         }
-        let service = TowerToHyperService::new(self.router.clone());
+        let peer = stream.peer_addr().ok().map(|peer| peer.ip());
+        let router = TowerToHyperService::new(self.router.clone());
+        let service = service_fn(move |mut request| {
+            forward_auth::tell_peer(&mut request, peer);
+            router.call(request)
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_WITHIN)

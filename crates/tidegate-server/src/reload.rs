@@ -77,6 +77,8 @@ impl Reloader {
         let report = self.app.reload(config.policies().clone(), headers).map_err(|source| {
             ReloadError::TooManyFigures { file: self.file.display().to_string(), source }
         })?;
+        // After the policies they name.
+        self.app.set_gateway(config.gateway().clone());
         if config.store() != self.store {
             tracing::warn!("max_keys and on_full changed in the file: they take effect at the next start");
         }
@@ -92,7 +94,11 @@ pub(crate) fn headers(config: &Config, family: Option<HeaderFamily>) -> HeaderSe
 
 fn log(file: &str, report: &Reload) {
     for (policy, limit) in &report.restarted {
-        tracing::warn!(policy, limit, "the limit starts anew: its algorithm changed");
+        tracing::warn!(
+            policy,
+            limit,
+            "the limit starts anew: its algorithm changed, or it is new in its policy"
+        );
     }
     if report.is_empty() {
         tracing::info!(file, "reloaded: the policies are the same");

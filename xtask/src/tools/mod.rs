@@ -3,6 +3,7 @@
 
 mod debian;
 mod node;
+mod proxies;
 mod python;
 mod redis;
 
@@ -24,8 +25,18 @@ pub struct Tool {
 }
 
 /// All that the tests need. A new one is a line here and a file that knows how to get it.
-const TOOLS: [Tool; 5] =
-    [python::SCHEMATHESIS, python::PYTHON, node::NODE, redis::REDIS_CLI, redis::REDIS_BENCHMARK];
+const TOOLS: [Tool; 10] = [
+    python::SCHEMATHESIS,
+    python::PYTHON,
+    node::NODE,
+    redis::REDIS_CLI,
+    redis::REDIS_BENCHMARK,
+    proxies::NGINX,
+    proxies::HAPROXY,
+    proxies::TRAEFIK,
+    proxies::CADDY,
+    proxies::ENVOY,
+];
 
 /// The variables that tell the tests where each tool is.
 pub fn provide_all(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {

@@ -64,6 +64,11 @@ fn install(workspace: &Workspace, program: &str) -> Result<PathBuf> {
     })
 }
 
+/// The environment's python, which has pip.
+pub(super) fn interpreter(workspace: &Workspace) -> Result<PathBuf> {
+    ready(workspace, "python").map_or_else(|| install(workspace, "python"), Ok)
+}
+
 /// A python that can make the environment; Debian's is installed where there is none.
 fn suitable_python() -> Result<&'static str> {
     if let Some(found) = find_python() {

@@ -127,7 +127,7 @@ impl Settings {
         let limiter = Limiter::builder(config.policies().clone()).store(store.memory_store()).build();
         let headers = config.headers();
         let headers = HeaderSettings { family: family.unwrap_or(headers.family), ..headers };
-        let mut app = App::new(limiter).with_headers(headers);
+        let mut app = App::new(limiter).with_headers(headers).with_gateway(config.gateway().clone());
         let token = ("--admin-token-file", args.admin_token_file.as_deref(), TOKEN_VARIABLE);
         if let Some(token) = secret(token, |text| AdminToken::new(text).map_err(|error| error.to_string()))? {
             app = app.with_admin_token(token);

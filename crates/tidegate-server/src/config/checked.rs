@@ -11,6 +11,7 @@ use super::errors::{ConfigErrors, Fault, Place, Problems};
 use super::policies::policy;
 use super::raw::{RawConfig, RawHeaders};
 use super::reader::Cursor;
+use super::rules::{self, Gateway};
 use super::yaml::{self, Value};
 
 /// The largest file that is read: 4 MiB.
@@ -37,6 +38,7 @@ pub struct Config {
     policies: PolicySet,
     store: StoreSettings,
     headers: HeaderSettings,
+    gateway: Gateway,
 }
 
 /// Where state is kept, and its bounds.
@@ -189,6 +191,11 @@ impl Config {
     pub fn headers(&self) -> HeaderSettings {
         self.headers
     }
+
+    /// What proxies may ask about, and which are believed.
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
 }
 
 impl Default for Config {
@@ -200,6 +207,7 @@ impl Default for Config {
             policies: PolicySet::from(policy),
             store: StoreSettings::default(),
             headers: HeaderSettings::default(),
+            gateway: Gateway::default(),
         }
     }
 }
@@ -284,7 +292,12 @@ fn check(raw: &RawConfig, root: &Cursor<'_>, problems: &mut Problems) -> Option<
     let policies = set.map_err(|error| {
         problems.add(&root.site(), Fault::new(error.to_string(), "rename one"));
     });
+    // Rules are told of their own faults, whatever is wrong with the policies.
+    let names: Vec<&str> = raw.policies.iter().flatten().map(|(name, _)| &*name.value).collect();
+    let rules = rules::rules(&raw.rules, &names, problems);
+    let proxies = raw.trusted_proxies.as_ref().map(|raw| rules::proxies(raw, problems));
     Some(Config {
+        gateway: Gateway { rules, proxies: proxies.unwrap_or_default() },
         policies: policies.ok()?,
         store: store_settings(raw),
         headers: raw.headers.as_ref().map(header_settings).unwrap_or_default(),

@@ -155,7 +155,7 @@ impl Leaf for StoreKind {
 }
 
 /// A value that is one of a few words.
-trait Choice: Sized + Copy + 'static {
+pub(super) trait Choice: Sized + Copy + 'static {
     const WHAT: &'static str;
     const WORDS: &'static [(&'static str, Self)];
     const EXPECTED: &'static str;

@@ -13,6 +13,7 @@ mod number;
 mod policies;
 mod raw;
 mod reader;
+mod rules;
 mod schema;
 mod suggest;
 mod time_units;
@@ -25,6 +26,8 @@ pub use checked::{
 };
 pub use errors::{ConfigError, ConfigErrors, Fault, Place};
 pub use figures::{parse_period, parse_rate, parse_units, show_period, show_rate};
+pub(crate) use rules::{DenyStatus, KeyPart, Match, OnMissing, RuleCost};
+pub use rules::{Gateway, Pattern, Rule, TrustedProxies, proxies_in_words, rule_in_words};
 pub use schema::json_schema;
 pub use warnings::{Severity, Warning, warnings};
 pub use words::{headers_in_words, limit_in_words, rate_in_words, store_in_words};

@@ -9,6 +9,7 @@ use super::checked::{HeaderFamily, ResetStyle, StoreKind};
 use super::errors::{Fault, Problems, Site};
 use super::leaf::{MaxKeys, Name};
 use super::reader::{At, Cursor, Field, Fields};
+use super::rules::raw::{RawProxies, RawRule, read_rules};
 
 /// What Tidegate limits, where it keeps count and how it tells.
 #[derive(Debug, JsonSchema)]
@@ -26,6 +27,12 @@ pub(super) struct RawConfig {
     /// The policies by name. A check that names none meets the only one, else the one named default.
     #[schemars(with = "BTreeMap<String, RawPolicy>", extend("minProperties" = 1, "propertyNames" = names()))]
     pub policies: Option<Named<RawPolicy>>,
+    /// What proxies may ask about at /v1/forward-auth/NAME.
+    #[schemars(default, with = "Vec<RawRule>")]
+    pub rules: Vec<RawRule>,
+    /// The proxies whose word on the original request counts; none unless given.
+    #[schemars(default, with = "RawProxies")]
+    pub trusted_proxies: Option<RawProxies>,
 }
 
 /// Values under names of the user's own, in the file's order.
@@ -119,6 +126,13 @@ impl RawConfig {
                 Some(node) => read_policies(&node, file.problems).or(Some(Vec::new())),
                 None => None,
             },
+            rules: match file.child("rules") {
+                Some(node) => read_rules(&node, file.problems),
+                None => Vec::new(),
+            },
+            trusted_proxies: file
+                .child("trusted_proxies")
+                .and_then(|node| RawProxies::read(&node, file.problems)),
         })
     }
 }

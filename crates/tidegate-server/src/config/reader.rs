@@ -89,6 +89,16 @@ impl<'t> Cursor<'t> {
         Some(named.collect())
     }
 
+    /// Whether it is a list.
+    pub fn is_list(&self) -> bool {
+        matches!(self.node.value, Value::List(_))
+    }
+
+    /// Whether it is a mapping.
+    pub fn is_map(&self) -> bool {
+        matches!(self.node.value, Value::Map(_))
+    }
+
     /// Reads the node as a list.
     pub fn list(&self, example: &str, problems: &mut Problems) -> Option<Vec<Cursor<'t>>> {
         let Value::List(items) = &self.node.value else {

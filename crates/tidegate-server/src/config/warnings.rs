@@ -8,6 +8,7 @@ use tidegate::{Algorithm, KeyPattern, Limit, Period, Plan, Policy, Units};
 use super::checked::Config;
 use super::figures::show_period;
 use super::reader::step;
+use super::rules::Gateway;
 use super::words::span;
 
 /// Something in a configuration that is right but may not be what was meant.
@@ -69,7 +70,22 @@ pub fn warnings(config: &Config) -> Vec<Warning> {
         }
         of_overrides(policy, &format!("{path}.overrides"), &mut found);
     }
+    of_rules(config.gateway(), &mut found);
     found
+}
+
+/// Behind a proxy that is not trusted, all clients have one address: the proxy's.
+fn of_rules(gateway: &Gateway, found: &mut Vec<Warning>) {
+    if !gateway.proxies().is_empty() {
+        return;
+    }
+    for (index, rule) in gateway.rules().iter().enumerate().filter(|(_, rule)| rule.keys_by_address()) {
+        let text = format!(
+            "no proxy is trusted, so ip is the address of whoever asks about {}: the proxy's own (give trusted_proxies)",
+            rule.name()
+        );
+        found.push(Warning { severity: Severity::Warning, path: format!("rules[{index}].key"), text });
+    }
 }
 
 fn of_limit(limit: &Limit, path: &str, found: &mut Vec<Warning>) {

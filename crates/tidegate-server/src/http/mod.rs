@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{any, get};
 use axum::{Router, middleware};
 use http::{HeaderValue, Method, Uri, header};
 use utoipa::OpenApi as _;
@@ -26,8 +26,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::forward_auth;
 use crate::view;
 use problem::{Problem, ProblemKind};
+pub(crate) use respond::{limit_fields, policy_named};
 
 /// Every route of the server, ready to be served.
 pub fn router(app: Arc<App>) -> Router {
@@ -38,6 +40,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/docs", get(docs::page))
         .route("/docs/page.js", get(docs::script))
         .route("/docs/page.css", get(docs::style))
+        .route("/v1/forward-auth/{*asked}", any(forward_auth::ask))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::map_response_with_state(Arc::clone(&app), last_of_a_drain))

@@ -14,7 +14,15 @@ use crate::config::{self, HeaderFamily, HeaderSettings};
 
 /// The policy a request is under.
 pub(super) fn policy(app: &App, subject: &Subject<'_>) -> Result<PolicyHandle, Problem> {
-    let asked = subject.policy.as_deref();
+    of_this_name(app, subject.policy.as_deref())
+}
+
+/// The policy of this name.
+pub(crate) fn policy_named(app: &App, name: &str) -> Result<PolicyHandle, Problem> {
+    of_this_name(app, Some(name))
+}
+
+fn of_this_name(app: &App, asked: Option<&str>) -> Result<PolicyHandle, Problem> {
     app.policy(asked).map_err(|none| {
         let known = app.known_policies();
         match none {
@@ -55,7 +63,8 @@ pub(super) fn json(body: Vec<u8>) -> Response {
     response
 }
 
-fn limit_fields(settings: HeaderSettings) -> LimitFields {
+/// The fields that tell how a client stands, as the configuration has them.
+pub(crate) fn limit_fields(settings: HeaderSettings) -> LimitFields {
     LimitFields {
         families: match settings.family {
             HeaderFamily::Both => Families::Both,

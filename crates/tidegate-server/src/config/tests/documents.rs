@@ -87,6 +87,17 @@ fn schema_refuses_what_is_refused() {
         format!("memory: ~\n{right}"),
         format!("headers: {{family: all}}\n{right}"),
         format!("burst: 5\n{right}"),
+        format!("rules: [{{key: ip}}]\n{right}"),
+        format!("rules: [{{name: a}}]\n{right}"),
+        format!("rules: [{{name: a b, key: ip}}]\n{right}"),
+        format!("rules: [{{name: a, key: []}}]\n{right}"),
+        format!("rules: [{{name: a, key: user}}]\n{right}"),
+        format!("rules: [{{name: a, key: ip, deny_status: 500}}]\n{right}"),
+        format!("rules: [{{name: a, key: ip, match: {{method: post}}}}]\n{right}"),
+        format!("rules: [{{name: a, key: ip, match: {{path: v1}}}}]\n{right}"),
+        format!("rules: [{{name: a, key: ip, cost: {{header: x-cost}}}}]\n{right}"),
+        format!("trusted_proxies: {{client_ip: x-real-ip}}\n{right}"),
+        format!("trusted_proxies: {{addresses: proxy.local}}\n{right}"),
         "policies: {}".to_owned(),
         "{}".to_owned(),
     ];
@@ -107,6 +118,10 @@ fn every_field_of_the_schema_is_read_and_explained() {
         (&schema["$defs"]["Memory"], json!("memory")),
         (&schema["$defs"]["Headers"], json!("headers")),
         (figures, json!("limit")),
+        (&schema["$defs"]["Rule"], json!("rule")),
+        (&schema["$defs"]["Match"], json!("match")),
+        (&schema["$defs"]["HeaderCost"], json!("cost")),
+        (&schema["$defs"]["TrustedProxies"], json!("trusted_proxies")),
     ];
     let mut seen = 0;
     for (object, home) in homes {
@@ -115,6 +130,8 @@ fn every_field_of_the_schema_is_read_and_explained() {
             let nothing = json!({ field: null });
             let document = match home.as_str() {
                 None => nothing,
+                Some("rule") => json!({ "rules": [nothing] }),
+                Some(home @ ("match" | "cost")) => json!({ "rules": [{ home: nothing }] }),
                 Some("limit") => json!({ "policies": { "p": { "limits": [nothing] } } }),
                 Some(home) => json!({ home: nothing }),
             };
@@ -123,5 +140,5 @@ fn every_field_of_the_schema_is_read_and_explained() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 4 + 2 + 2 + 8);
+    assert_eq!(seen, 6 + 2 + 2 + 8 + 7 + 4 + 3 + 2);
 }

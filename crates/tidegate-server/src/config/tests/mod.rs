@@ -4,3 +4,4 @@ mod documents;
 mod faults;
 mod meaning;
 mod robust;
+mod rules;

@@ -118,7 +118,7 @@ fn decode(name: FieldName, base64: &str) -> Result<Vec<u8>, Problem> {
 }
 
 /// What was written, cut to what fits a line.
-pub(in crate::http) fn shown(written: &str) -> Cow<'_, str> {
+pub(crate) fn shown(written: &str) -> Cow<'_, str> {
     const MOST: usize = 48;
     match written.char_indices().nth(MOST) {
         Some((end, _)) => Cow::Owned(format!("{}...", &written[..end])),

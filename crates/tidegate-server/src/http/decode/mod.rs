@@ -13,7 +13,7 @@ use tidegate::{Cost, Units};
 
 pub use body::{AdjustBody, Batch, BatchBody, CheckBody, ResetBody};
 pub use body::{decode_adjust, decode_batch, decode_check, decode_reset};
-pub(super) use field::shown;
+pub(crate) use field::shown;
 pub use query::decode_peek;
 
 /// A key has at most this many bytes.
