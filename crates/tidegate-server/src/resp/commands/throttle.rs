@@ -35,15 +35,15 @@ pub(super) fn throttle(context: &mut Context<'_>, args: Args<'_>) -> Then {
             return Then::GoOn;
         }
     };
+    if quantity > 0 {
+        door.app().metrics().throttled(decision.outcome());
+        batch.decisions += 1;
+    }
     if decision.outcome() == Outcome::Overloaded {
         reply.error(format_args!(
             "OOM no room for a new key: the store holds max_keys of them and on_full is refuse_new"
         ));
         return Then::GoOn;
-    }
-    if quantity > 0 {
-        door.app().metrics().throttled(decision.outcome());
-        batch.decisions += 1;
     }
     answer(context, &decision);
     Then::GoOn
