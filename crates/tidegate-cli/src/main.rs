@@ -1,8 +1,10 @@
 //! `tidegate`: serve, validate, replay and compare rate limits.
 
+mod environment;
+
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tidegate_cli::{Failure, compare, replay, serve, validate};
 
 const HELP: &str = "\
@@ -37,7 +39,17 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done: Result<(), Failure> = match Tidegate::parse().command {
+    let asked = match Tidegate::try_parse() {
+        Ok(asked) => asked,
+        Err(error) => {
+            let _ = error.print();
+            if let Some(hint) = environment::hint(&error, Tidegate::command()) {
+                eprintln!("{hint}");
+            }
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let done: Result<(), Failure> = match asked.command {
         Command::Serve(args) => serve::run(&args),
         Command::Validate(args) => return validate::run(&args),
         Command::Replay(args) => replay::run(&args),

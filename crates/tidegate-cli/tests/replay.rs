@@ -366,11 +366,28 @@ fn an_output_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
-fn the_trace_is_not_overwritten_with_its_decisions() {
+fn what_is_read_is_not_overwritten_with_decisions_under_any_name() {
     let files = Files::new();
-    let log = files.write("log", trace(&[(0, "a", 1)]));
+    let traced = trace(&[(0, "a", 1)]);
+    let log = files.write("log", &traced);
+    let config = files.write("config", config("algorithm: token_bucket, capacity: 5, refill: 1/s"));
     tidegate(&["replay", "--decisions", &log, &log], b"").failed(2, "is the trace itself");
-    assert_eq!(files.read("log"), trace(&[(0, "a", 1)]));
+    let roundabout = files.path("./log");
+    tidegate(&["replay", "--decisions", &roundabout, &log], b"").failed(2, "is the trace itself");
+    let other_name = files.path("other");
+    std::fs::hard_link(&log, &other_name).unwrap();
+    tidegate(&["replay", "--config", &config, "--decisions", &config, &log], b"")
+        .failed(2, "is the configuration itself");
+    #[cfg(unix)]
+    {
+        tidegate(&["replay", "--decisions", &other_name, &log], b"").failed(2, "is the trace itself");
+        let mut from_stdin = command(&["replay", "--decisions", &log, "-"]);
+        let output = from_stdin.stdin(std::fs::File::open(&log).unwrap()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        std::os::unix::fs::symlink(&log, files.path("link")).unwrap();
+        tidegate(&["replay", "--decisions", &files.path("link"), &log], b"").failed(2, "is the trace itself");
+    }
+    assert_eq!(files.read("log"), traced);
 }
 
 #[test]

@@ -195,7 +195,10 @@ fn a_wrong_start_is_told_and_starts_nothing() {
         (&["--config", "/nowhere/tidegate.yaml"], "/nowhere/tidegate.yaml: No such file"),
         (&["--admin-token-file", "/nowhere/token"], "--admin-token-file /nowhere/token: No such file"),
         (&["--admin-token-file", &spaces], "the admin token has spaces"),
+        (&["--admin-token-file", "/dev/zero"], "--admin-token-file /dev/zero: larger than 64 KiB"),
+        (&["--resp-password-file", "/dev/zero"], "--resp-password-file /dev/zero: larger than 64 KiB"),
         (&["--log", "=loud="], "--log =loud="),
+        (&["--log", "inof"], "--log inof: \"inof\" is neither a level"),
         (&["--max-keys", "0"], "--max-keys"),
         (&["--drain-timeout", "10"], "--drain-timeout"),
     ] {
@@ -208,6 +211,50 @@ fn a_wrong_start_is_told_and_starts_nothing() {
     let (code, _, err) = ended(both);
     assert_eq!(code, Some(2));
     assert!(err.contains("--admin-token-file and TIDEGATE_ADMIN_TOKEN are both given (give one)"), "{err}");
+}
+
+#[test]
+fn a_wrong_value_that_nobody_typed_is_told_by_its_variable() {
+    use std::os::unix::ffi::OsStrExt;
+    let not_text = std::ffi::OsStr::from_bytes(b"a\xff");
+    for (variable, value) in [
+        ("TIDEGATE_CONFIG", "".as_ref()),
+        ("TIDEGATE_ADMIN_TOKEN_FILE", "".as_ref()),
+        ("TIDEGATE_HEADERS", "loud".as_ref()),
+        ("TIDEGATE_MAX_KEYS", "".as_ref()),
+        ("TIDEGATE_DRAIN_TIMEOUT", "10".as_ref()),
+        ("TIDEGATE_LOG_FORMAT", "".as_ref()),
+        ("TIDEGATE_MAX_KEYS", not_text),
+    ] {
+        let mut command = serve(&[]);
+        command.env(variable, value);
+        let (code, _, err) = ended(command);
+        assert_eq!(code, Some(2), "{variable}: {err}");
+        assert!(err.contains(&format!("The value comes from {variable} in the environment")), "{err}");
+    }
+    let mut typed = serve(&["--headers", "loud"]);
+    typed.env("TIDEGATE_HEADERS", "both");
+    let (code, _, err) = ended(typed);
+    assert_eq!((code, err.contains("environment")), (Some(2), false), "{err}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_again_holds_up_neither_reloads_nor_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = file(folder.path(), "tidegate.yaml", FIVE);
+    let mut server = Server::start(&["--config", &config]);
+    fs::remove_file(&config).unwrap();
+    // Nobody writes to it: whoever opens it to read waits for ever.
+    assert!(Command::new("mkfifo").arg(&config).status().unwrap().success());
+    server.signal("HUP");
+    let line = server.says("reload refused");
+    assert!(line.contains("not a plain file: it cannot be read again"), "{line}");
+    fs::remove_file(&config).unwrap();
+    fs::write(&config, FIVE.replace("capacity: 5", "capacity: 7")).unwrap();
+    server.signal("HUP");
+    server.says("changed=\"api\"");
+    server.signal("TERM");
+    assert!(server.ended().success());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tidegate_server::config::Config;
 use super::args::Format;
 use super::{ReplayArgs, ReplayError, Replayer, Summary, replay, report};
 use crate::failure::{Failure, print};
-use crate::trace::{OpenTrace, Trace, TracePath};
+use crate::trace::{Identity, OpenTrace, Trace, TracePath};
 
 /// Runs `tidegate replay`.
 ///
@@ -23,7 +23,8 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let path = TracePath::new(&args.trace);
     let OpenTrace { input, progress } =
         path.open().map_err(|error| Failure::run(format_args!("cannot open {}: {error}", path.name())))?;
-    let mut decisions = args.decisions.as_deref().map(|out| Decisions::create(out, &path)).transpose()?;
+    let create = |out| Decisions::create(out, &path, args.config.as_deref());
+    let mut decisions = args.decisions.as_deref().map(create).transpose()?;
     let mut trace = Trace::new(input, args.order(), |name| replayer.resolve(name)).strict(args.strict);
     let out = decisions.as_mut().map(|decisions| &mut *decisions.out as &mut dyn Write);
     let name = path.name();
@@ -75,14 +76,16 @@ fn is_stdout(path: &Path) -> bool {
 impl Decisions {
     const BUFFER_BYTES: usize = 256 << 10;
 
-    fn create(path: &Path, trace: &TracePath) -> Result<Self, Failure> {
+    fn create(path: &Path, trace: &TracePath, config: Option<&Path>) -> Result<Self, Failure> {
         if is_stdout(path) {
             let out = BufWriter::with_capacity(Self::BUFFER_BYTES, io::stdout());
             return Ok(Decisions { out: Box::new(out), name: None });
         }
         let name = path.display().to_string();
-        if trace.is_same_file(path) {
-            let rule = "is the trace itself and would be overwritten (name another file)";
+        let is_config = config.and_then(Identity::of).is_some_and(|it| Some(it) == Identity::of(path));
+        let read = [(trace.is_same_file(path), "trace"), (is_config, "configuration")];
+        if let Some((_, what)) = read.iter().find(|(is_same, _)| *is_same) {
+            let rule = format!("is the {what} itself and would be overwritten (name another file)");
             return Err(Failure::usage(format_args!("--decisions: {name} {rule}")));
         }
         let file = File::create(path)

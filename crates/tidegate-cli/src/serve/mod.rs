@@ -31,7 +31,10 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::run(format_args!("no threads to serve on: {error}")))?;
-    runtime.block_on(serve(args, settings))
+    let served = runtime.block_on(serve(args, settings));
+    // A reload that hangs on its file must not keep a server that has drained.
+    runtime.shutdown_background();
+    served
 }
 
 async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {

@@ -1,7 +1,8 @@
 //! What the flags, the environment and the file ask for, together.
 
 use std::env;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,6 +18,9 @@ use crate::failure::Failure;
 
 const TOKEN_VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
 const PASSWORD_VARIABLE: &str = "TIDEGATE_RESP_PASSWORD";
+
+/// Far more than a secret may have.
+const MOST_SECRET_BYTES: u64 = 64 << 10;
 
 const HELP: &str = "\
 Examples:
@@ -165,8 +169,7 @@ fn secret<T>(
         (None, Err(error)) => return Err(Failure::usage(format_args!("{variable}: {error}"))),
         (Some(file), Err(env::VarError::NotPresent)) => {
             let from = format!("{flag} {}", file.display());
-            let text =
-                fs::read_to_string(file).map_err(|error| Failure::usage(format_args!("{from}: {error}")))?;
+            let text = short_text(file).map_err(|error| Failure::usage(format_args!("{from}: {error}")))?;
             (from, text)
         }
         (Some(_), _) => {
@@ -175,6 +178,16 @@ fn secret<T>(
         }
     };
     read(&text).map(Some).map_err(|error| Failure::usage(format_args!("{from}: {error}")))
+}
+
+/// The text of a file that is meant to hold a line. Of any other no more is read than shows that.
+fn short_text(file: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(MOST_SECRET_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_SECRET_BYTES {
+        return Err(io::Error::other("larger than 64 KiB (write one line)"));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8 (write one line of visible ASCII)"))
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -37,10 +37,10 @@ impl TracePath {
         if self.is_stdin() { "standard input".to_owned() } else { self.0.display().to_string() }
     }
 
-    /// Whether writing to `out` would overwrite the trace.
+    /// Whether writing to `out` would overwrite the trace, under whatever name.
     pub fn is_same_file(&self, out: &Path) -> bool {
-        let real = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
-        !self.is_stdin() && real(&self.0).is_some_and(|trace| real(out) == Some(trace))
+        let trace = if self.is_stdin() { Identity::of_stdin() } else { Identity::of(&self.0) };
+        trace.is_some() && trace == Identity::of(out)
     }
 
     /// Opens it.
@@ -68,6 +68,46 @@ impl TracePath {
 
     fn is_stdin(&self) -> bool {
         self.0.as_os_str() == "-"
+    }
+}
+
+/// Which file it is: one file may have many names, by links of both kinds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity(WhichFile);
+
+#[cfg(unix)]
+type WhichFile = (u64, u64);
+#[cfg(not(unix))]
+type WhichFile = PathBuf;
+
+#[cfg(unix)]
+impl Identity {
+    /// Of the plain file at `path`; `None` if there is none.
+    pub fn of(path: &Path) -> Option<Self> {
+        Self::of_file(&std::fs::metadata(path).ok()?)
+    }
+
+    fn of_stdin() -> Option<Self> {
+        use std::os::fd::AsFd;
+        let stdin = io::stdin().as_fd().try_clone_to_owned().ok()?;
+        Self::of_file(&File::from(stdin).metadata().ok()?)
+    }
+
+    fn of_file(about: &std::fs::Metadata) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        about.is_file().then(|| Identity((about.dev(), about.ino())))
+    }
+}
+
+#[cfg(not(unix))]
+impl Identity {
+    /// Of the plain file at `path`; `None` if there is none.
+    pub fn of(path: &Path) -> Option<Self> {
+        path.canonicalize().ok().filter(|path| path.is_file()).map(Identity)
+    }
+
+    fn of_stdin() -> Option<Self> {
+        None
     }
 }
 
