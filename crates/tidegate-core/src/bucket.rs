@@ -25,14 +25,17 @@ impl Bucket {
         Bucket { capacity: capacity.get(), amount, period }
     }
 
+    #[inline]
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity
     }
 
+    #[inline]
     pub(crate) fn period(&self) -> u64 {
         self.period
     }
 
+    #[inline]
     pub(crate) fn amount(&self) -> u64 {
         self.amount
     }
@@ -44,11 +47,13 @@ impl Bucket {
     }
 
     /// `units` as a level.
+    #[inline]
     pub(crate) fn level_of(&self, units: u64) -> Level {
         i128::from(units) * i128::from(self.period)
     }
 
     /// The level after `elapsed` microseconds without a charge: below 2^93, so it cannot overflow.
+    #[inline]
     pub(crate) fn advance(&self, level: Level, elapsed: u64) -> Level {
         (level + i128::from(elapsed) * i128::from(self.amount)).min(self.full())
     }

@@ -68,17 +68,6 @@ enum Limits {
 }
 
 impl Decision {
-    /// The decision of a policy with one limit.
-    #[inline]
-    pub(crate) fn of_one(limit: LimitDecision) -> Self {
-        let outcome = match (limit.admits(), limit.is_exceeded()) {
-            (true, _) => Outcome::Allowed,
-            (_, true) => Outcome::CostExceedsCapacity,
-            _ => Outcome::Denied,
-        };
-        Decision { outcome, bound_by: 0, limits: Limits::One(limit) }
-    }
-
     /// The decision of a policy with several limits, of which the first `count` of `limits` count.
     pub(crate) fn of_many(count: usize, limits: [LimitDecision; MAX_LIMITS]) -> Self {
         let used = &limits[..count];
@@ -179,6 +168,19 @@ impl Decision {
     /// What was charged to every limit: the cost of an admitted check, else 0.
     pub fn charged(&self) -> u64 {
         self.limits().first().map_or(0, LimitDecision::charged)
+    }
+}
+
+impl From<LimitDecision> for Decision {
+    /// The decision of a policy with one limit, made of that limit's share.
+    #[inline]
+    fn from(limit: LimitDecision) -> Self {
+        let outcome = match (limit.admits(), limit.is_exceeded()) {
+            (true, _) => Outcome::Allowed,
+            (_, true) => Outcome::CostExceedsCapacity,
+            _ => Outcome::Denied,
+        };
+        Decision { outcome, bound_by: 0, limits: Limits::One(limit) }
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) type AllHeld = [Held; MAX_LIMITS];
 
 impl Limit {
     /// Brings what was kept as of `last` up to `at`, which is not earlier.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hold(&self, kept: State<'_>, last: Timestamp, at: Timestamp) -> Held {
         match (&self.shape, kept) {
             (Shape::Bucket(bucket), State::Bucket(level)) => {
@@ -50,7 +50,7 @@ impl Limit {
     }
 
     /// Whether `cost` is admitted by what is held.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn verdict(&self, held: Held, at: Timestamp, cost: u64) -> Verdict {
         let (fits, exceeds) = match (&self.shape, held) {
             (Shape::Bucket(bucket), Held::Bucket(level)) => {
@@ -87,7 +87,7 @@ impl Limit {
     }
 
     /// What is held after a charge that was found to fit.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn charge(&self, held: Held, cost: u64) -> Held {
         match (&self.shape, held) {
             (Shape::Bucket(bucket), Held::Bucket(level)) => Held::Bucket(level - bucket.level_of(cost)),
@@ -133,7 +133,7 @@ impl Limit {
     }
 
     /// Writes what is held at `at` back; `before` is what was held there before the change.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn keep(&self, index: usize, before: Held, held: Held, at: Timestamp, cells: &mut impl Cells) {
         let state = match held {
             Held::Bucket(level) => State::Bucket(level),
@@ -153,17 +153,29 @@ impl Limit {
         }
     }
 
-    /// Time from `at` until what is held then is as new; `None` if never. `kept` is needed for a log only.
-    pub(crate) fn as_new_after(&self, held: Held, kept: State<'_>, at: Timestamp) -> Option<Wait> {
-        self.decided(held, kept, at, Verdict::Fits, 0, Taken::Nothing).reset_after()
+    /// The log kept for this limit, which is at `index`, if it keeps one.
+    #[inline(always)]
+    pub(crate) fn log_in<'a>(&self, cells: &'a impl Cells, index: usize) -> Option<&'a Log> {
+        if !self.keeps_log() {
+            return None;
+        }
+        match cells.load(index, self) {
+            State::Log(log) => Some(log),
+            _ => None,
+        }
     }
 
-    /// This limit's share in a decision; `kept` is needed for a log only.
-    #[inline]
+    /// Time from `at` until what is held then is as new; `None` if never.
+    pub(crate) fn as_new_after(&self, held: Held, log: Option<&Log>, at: Timestamp) -> Option<Wait> {
+        self.decided(held, log, at, Verdict::Fits, 0, Taken::Nothing).reset_after()
+    }
+
+    /// This limit's share in a decision.
+    #[inline(always)]
     pub(crate) fn decided(
         &self,
         held: Held,
-        kept: State<'_>,
+        log: Option<&Log>,
         at: Timestamp,
         verdict: Verdict,
         asked: u64,
@@ -186,14 +198,11 @@ impl Limit {
             },
             (Shape::Log(window), Held::Log(used)) => {
                 let limit = window.limit();
-                let wait = |cost: u64| match (kept, limit.checked_sub(cost)) {
-                    (State::Log(log), Some(room)) => log.wait_for(window.length(), at, room),
+                let wait = |cost: u64| match (log, limit.checked_sub(cost)) {
+                    (Some(log), Some(room)) => log.wait_for(window.length(), at, room),
                     _ => 0,
                 };
-                let reset_after = match kept {
-                    State::Log(log) => log.reset_after(window.length(), at),
-                    _ => 0,
-                };
+                let reset_after = log.map_or(0, |log| log.reset_after(window.length(), at));
                 let next = limit.saturating_sub(used) + 1;
                 Basis::Log { limit, used, admits_in: wait(asked), grows_in: wait(next), reset_after }
             }

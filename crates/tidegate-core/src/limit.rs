@@ -103,7 +103,9 @@ pub struct Limit {
     algorithm: Algorithm,
     pub(crate) shape: Shape,
     rate: Option<Rate>,
-    debt: u64,
+    pub(crate) debt: u64,
+    /// Whether its state fits one word; see `packed`.
+    narrow: bool,
 }
 
 /// The arithmetic a limit runs on.
@@ -175,6 +177,7 @@ impl Limit {
             return Err(LimitError::LogTooLong { limit: debt });
         }
         self.debt = debt.get();
+        self.narrow = self.fits_one_word();
         Ok(self)
     }
 
@@ -225,6 +228,12 @@ impl Limit {
         }
     }
 
+    /// Whether its state fits one word.
+    #[inline]
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.narrow
+    }
+
     /// The longest this limit takes to be as new: from the deepest debt to full, or until all counts are gone.
     pub(crate) fn as_new_within(&self) -> Option<Wait> {
         let windows = match &self.shape {
@@ -246,7 +255,8 @@ impl Limit {
     }
 
     fn new(algorithm: Algorithm, shape: Shape, debt: Units) -> Self {
-        Limit { algorithm, shape, rate: None, debt: debt.get() }
+        let limit = Limit { algorithm, shape, rate: None, debt: debt.get(), narrow: false };
+        Limit { narrow: limit.fits_one_word(), ..limit }
     }
 }
 

@@ -4,7 +4,6 @@
 //! fixed window, the handle of a log) or two (a bucket whose units are very fine, a sliding counter). All
 //! words stay below 2^53, so the eleven bits above are the store's own.
 
-use crate::bucket::Bucket;
 use crate::limit::{Limit, Shape};
 use crate::state::State;
 
@@ -17,23 +16,19 @@ pub const MAX_WORDS: usize = 1 + 2 * crate::decision::MAX_LIMITS;
 impl Limit {
     /// Words this limit's state takes: 1 or 2.
     pub fn packed_words(&self) -> usize {
-        match &self.shape {
-            Shape::Bucket(bucket) => 1 + usize::from(!self.is_narrow(bucket)),
-            Shape::Fixed(_) | Shape::Log(_) => 1,
-            Shape::Counter(_) => 2,
-        }
+        if self.is_narrow() { 1 } else { 2 }
     }
 
     /// The words of `state`, which is not a log; the second counts only if [`packed_words`](Self::packed_words)
     /// is 2.
-    #[inline]
+    #[inline(always)]
     pub fn pack(&self, state: State<'_>) -> [u64; 2] {
         match (state, &self.shape) {
             (State::Bucket(level), Shape::Bucket(bucket)) => {
                 // From the lowest level allowed upwards, so never negative; below 2^53 if narrow, else the
                 // whole units are below 2^41 and the rest below the period, 2^45.
-                let raised = (level + bucket.level_of(self.debt().get())).max(0) as u128;
-                if self.is_narrow(bucket) {
+                let raised = (level + bucket.level_of(self.debt)).max(0) as u128;
+                if self.is_narrow() {
                     [raised as u64, 0]
                 } else {
                     let period = u128::from(bucket.period());
@@ -47,15 +42,15 @@ impl Limit {
     }
 
     /// The state that [`pack`](Self::pack) made `words` of; a log's words say nothing about it, so it has none.
-    #[inline]
+    #[inline(always)]
     pub fn unpack(&self, words: [u64; 2]) -> Option<State<'static>> {
         Some(match &self.shape {
             Shape::Bucket(bucket) => {
-                let raised = match self.is_narrow(bucket) {
+                let raised = match self.is_narrow() {
                     true => i128::from(words[0]),
                     false => bucket.level_of(words[0]) + i128::from(words[1]),
                 };
-                State::Bucket(raised - bucket.level_of(self.debt().get()))
+                State::Bucket(raised - bucket.level_of(self.debt))
             }
             Shape::Fixed(_) => State::Count(words[0]),
             Shape::Counter(_) => State::Pair { previous: words[0], current: words[1] },
@@ -76,10 +71,13 @@ impl Limit {
         matches!(self.shape, Shape::Log(_))
     }
 
-    /// Whether every level, from the deepest debt to full, fits one word.
-    #[inline]
-    fn is_narrow(&self, bucket: &Bucket) -> bool {
-        bucket.full() + bucket.level_of(self.debt().get()) < 1 << WORD_BITS
+    /// Whether every level of a bucket, from the deepest debt to full, fits one word.
+    pub(crate) fn fits_one_word(&self) -> bool {
+        match &self.shape {
+            Shape::Bucket(bucket) => bucket.full() + bucket.level_of(self.debt) < 1 << WORD_BITS,
+            Shape::Fixed(_) | Shape::Log(_) => true,
+            Shape::Counter(_) => false,
+        }
     }
 }
 

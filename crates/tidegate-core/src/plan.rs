@@ -7,7 +7,7 @@ use core::fmt;
 use crate::decision::{Decision, MAX_LIMITS};
 use crate::figures::{LimitDecision, Taken, Verdict};
 use crate::hold::{AllHeld, Held};
-use crate::limit::Limit;
+use crate::limit::{Limit, Shape};
 use crate::quantity::{Cost, Timestamp, Units, Wait};
 use crate::state::Cells;
 
@@ -32,6 +32,7 @@ use crate::state::Cells;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Plan {
     limits: Box<[Limit]>,
+    packed_words: usize,
 }
 
 /// A plan has to have one to eight limits.
@@ -78,14 +79,19 @@ impl Plan {
     pub fn new(limits: impl IntoIterator<Item = Limit>) -> Result<Self, PlanError> {
         let limits: Vec<Limit> = limits.into_iter().collect();
         match limits.len() {
-            1..=MAX_LIMITS => Ok(Plan { limits: limits.into_boxed_slice() }),
+            1..=MAX_LIMITS => Ok(Self::of(limits.into_boxed_slice())),
             other => Err(PlanError { limits: other }),
         }
     }
 
     /// A plan of one limit.
     pub fn single(limit: Limit) -> Self {
-        Plan { limits: Box::new([limit]) }
+        Self::of(Box::new([limit]))
+    }
+
+    fn of(limits: Box<[Limit]>) -> Self {
+        let packed_words = 1 + limits.iter().map(Limit::packed_words).sum::<usize>();
+        Plan { limits, packed_words }
     }
 
     /// The limits, in order.
@@ -95,17 +101,30 @@ impl Plan {
     }
 
     /// Words the compact encoding of a key's state takes: the stamp's and each limit's.
+    #[inline]
     pub fn packed_words(&self) -> usize {
-        1 + self.limits.iter().map(Limit::packed_words).sum::<usize>()
+        self.packed_words
     }
 
     /// Decides one check at `now`, or at the key's last charge if that is later, and charges it if admitted.
     #[inline]
     pub fn check(&self, cells: &mut impl Cells, now: Timestamp, cost: Cost) -> Decision {
+        match self.check_alone(cells, now, cost) {
+            Some(share) => Decision::from(share),
+            None => self.check_many(cells, now.max(cells.last()), cost.get()),
+        }
+    }
+
+    /// As [`check`](Self::check), by a plan of a single limit: its share, from which a [`Decision`] is made.
+    /// `None` of any other plan, and then nothing is charged.
+    ///
+    /// A decision has room for eight limits, and is not to be moved about on the way of every check.
+    #[inline]
+    pub fn check_alone(&self, cells: &mut impl Cells, now: Timestamp, cost: Cost) -> Option<LimitDecision> {
         let at = now.max(cells.last());
         match &*self.limits {
-            [limit] => Decision::of_one(check_one(limit, cells, at, cost.get())),
-            _ => self.check_many(cells, at, cost.get()),
+            [limit] => Some(check_one(limit, cells, at, cost.get())),
+            _ => None,
         }
     }
 
@@ -149,8 +168,8 @@ impl Plan {
     pub fn as_new_after(&self, cells: &impl Cells, now: Timestamp) -> Option<Wait> {
         let at = now.max(cells.last());
         self.limits.iter().enumerate().try_fold(Wait::ZERO, |most, (index, limit)| {
-            let kept = cells.load(index, limit);
-            Some(most.max(limit.as_new_after(limit.hold(kept, cells.last(), at), kept, at)?))
+            let held = limit.hold(cells.load(index, limit), cells.last(), at);
+            Some(most.max(limit.as_new_after(held, limit.log_in(cells, index), at)?))
         })
     }
 
@@ -235,10 +254,10 @@ impl Plan {
     ) -> Decision {
         let decide = |index: usize| {
             let limit = &self.limits[index];
-            limit.decided(held[index], cells.load(index, limit), at, verdicts[index], asked, taken)
+            limit.decided(held[index], limit.log_in(cells, index), at, verdicts[index], asked, taken)
         };
         if self.limits.len() == 1 {
-            return Decision::of_one(decide(0));
+            return Decision::from(decide(0));
         }
         let mut limits = [decide(0); MAX_LIMITS];
         for (index, slot) in limits.iter_mut().enumerate().take(self.limits.len()).skip(1) {
@@ -251,15 +270,24 @@ impl Plan {
 /// The usual case of [`Plan::check`], with nothing in arrays.
 #[inline]
 fn check_one(limit: &Limit, cells: &mut impl Cells, at: Timestamp, cost: u64) -> LimitDecision {
+    // The same twice: so it is compiled once more for buckets alone, and branches on shapes only here.
+    match &limit.shape {
+        Shape::Bucket(_) => check_shape(limit, cells, at, cost),
+        _ => check_shape(limit, cells, at, cost),
+    }
+}
+
+#[inline(always)]
+fn check_shape(limit: &Limit, cells: &mut impl Cells, at: Timestamp, cost: u64) -> LimitDecision {
     let held = limit.hold(cells.load(0, limit), cells.last(), at);
     let verdict = limit.verdict(held, at, cost);
     if verdict != Verdict::Fits {
-        return limit.decided(held, cells.load(0, limit), at, verdict, cost, Taken::Nothing);
+        return limit.decided(held, limit.log_in(cells, 0), at, verdict, cost, Taken::Nothing);
     }
     let after = limit.charge(held, cost);
     if cost > 0 {
         limit.keep(0, held, after, at, cells);
         cells.set_last(at);
     }
-    limit.decided(after, cells.load(0, limit), at, verdict, cost, Taken::Charged)
+    limit.decided(after, limit.log_in(cells, 0), at, verdict, cost, Taken::Charged)
 }

@@ -28,6 +28,7 @@ pub struct ActivePolicy {
     replaced: ArcSwapOption<ActivePolicy>,
     /// What [`Policy::heirs`] says of the version before.
     heirs: Box<[Option<usize>]>,
+    has_single_limit: bool,
     /// No state of this version takes longer to be as new; `None` if some never is.
     as_new_within: Option<Wait>,
 }
@@ -95,6 +96,7 @@ impl ActivePolicy {
         let longest = |longest: Wait, plan: &Plan| Some(longest.max(plan.as_new_within()?));
         ActivePolicy {
             as_new_within: policy.plans().iter().try_fold(Wait::ZERO, longest),
+            has_single_limit: policy.plan().limits().len() == 1,
             policy,
             number,
             since,
@@ -140,6 +142,12 @@ impl ActivePolicy {
             (since, policy) = (earlier.since, Arc::clone(&earlier.policy));
         }
         now
+    }
+
+    /// Whether all its plans are of one limit.
+    #[inline]
+    pub(crate) fn has_single_limit(&self) -> bool {
+        self.has_single_limit
     }
 
     /// The plan in force for `key`.
@@ -208,7 +216,11 @@ impl ActivePolicy {
     /// Lets the versions go that come before all with plans that are `needed`.
     pub(crate) fn forget_unneeded(self: &Arc<Self>, needed: &BTreeSet<PlanId>) {
         let oldest = self.earlier().filter(|version| version.has_any(needed)).last();
-        oldest.as_ref().unwrap_or(self).forget_earlier();
+        let oldest = oldest.as_ref().unwrap_or(self);
+        let unneeded: Vec<_> = oldest.earlier().collect();
+        oldest.forget_earlier();
+        // A handle may hold on to one of them, and is not to hold on to all.
+        unneeded.iter().for_each(|version| version.forget_earlier());
     }
 
     /// The instant by which state of this version, last written at `last`, is as new, whatever its key, where

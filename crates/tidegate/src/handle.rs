@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tidegate_core::{Cost, Decision, Penalty, Timestamp, Units, Wait};
 
-use crate::active::Place;
+use crate::active::{ActivePolicy, Place};
 use crate::clock::Clock;
 use crate::limiter::Shared;
 use crate::memory::MemoryStore;
 use crate::policy::Policy;
-use crate::store::{Adjustment, Ask, Check, Decisions, Store};
+use crate::store::{Adjustment, Ask, Check, Store};
 use crate::wait::Acquire;
 
 /// The handle on one policy of a [`Limiter`](crate::Limiter). Cheap to clone; it follows reloads.
@@ -21,11 +21,14 @@ use crate::wait::Acquire;
 pub struct PolicyHandle<S: Store = MemoryStore> {
     pub(crate) shared: Arc<Shared<S>>,
     pub(crate) place: Place,
+    /// The version in force when the handle was made: mostly it still is, and is at hand.
+    version: Arc<ActivePolicy>,
 }
 
 impl<S: Store> PolicyHandle<S> {
     pub(crate) fn new(shared: Arc<Shared<S>>, place: Place) -> Self {
-        PolicyHandle { shared, place }
+        let version = place.load_full();
+        PolicyHandle { shared, place, version }
     }
 
     /// The policy in the version now in force.
@@ -207,14 +210,16 @@ impl<S: Store> PolicyHandle<S> {
 
     #[inline]
     fn ask(&self, key: &[u8], ask: Ask, now: Timestamp) -> S::Answer<Decision> {
-        let policy = self.place.load();
         if !self.shared.waiting.is_idle()
-            && let Some(refused) = self.shared.behind_waiters(policy.number(), key, ask, now)
+            && let Some(refused) = self.shared.behind_waiters(self.version.number(), key, ask, now)
         {
             return S::ready(refused);
         }
-        let checks = [Check { policy: &policy, key, ask }];
-        S::map(self.shared.store.check(now, &checks), Decisions::into_single)
+        if self.version.is_superseded() {
+            let policy = &self.place.load();
+            return self.shared.store.check_one(now, Check { policy, key, ask });
+        }
+        self.shared.store.check_one(now, Check { policy: &self.version, key, ask })
     }
 
     fn adjust(&self, key: &[u8], adjustment: Adjustment, now: Timestamp) -> S::Answer<Penalty> {
@@ -231,7 +236,7 @@ impl<S: Store> PolicyHandle<S> {
 
 impl<S: Store> Clone for PolicyHandle<S> {
     fn clone(&self) -> Self {
-        PolicyHandle { shared: Arc::clone(&self.shared), place: Arc::clone(&self.place) }
+        PolicyHandle::new(Arc::clone(&self.shared), Arc::clone(&self.place))
     }
 }
 

@@ -61,7 +61,8 @@ pub struct UnknownPolicy {
 pub struct LimiterBuilder<S: Store = MemoryStore> {
     policies: PolicySet,
     store: S,
-    clock: Arc<dyn Clock>,
+    /// The system's, if none is given.
+    clock: Option<Arc<dyn Clock>>,
     max_waiters_per_key: usize,
 }
 
@@ -76,7 +77,7 @@ impl Limiter {
         LimiterBuilder {
             policies: policies.into(),
             store: MemoryStore::default(),
-            clock: Arc::new(SystemClock::new()),
+            clock: None,
             max_waiters_per_key: Waiting::MOST,
         }
     }
@@ -93,7 +94,7 @@ impl<S: Store> LimiterBuilder<S> {
     /// Runs on `clock`.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Arc::new(clock);
+        self.clock = Some(Arc::new(clock));
         self
     }
 
@@ -114,7 +115,7 @@ impl<S: Store> LimiterBuilder<S> {
     pub fn build(self) -> Limiter<S> {
         let shared = Shared {
             store: self.store,
-            clock: self.clock,
+            clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
             waiting: Waiting::new(self.max_waiters_per_key),
             directory: ArcSwap::default(),
             registry: Mutex::default(),

@@ -115,6 +115,11 @@ pub trait Store: Send + Sync + 'static {
     /// was in force at a late stamp.
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId>;
 
+    /// Decides one check: the usual case.
+    fn check_one(&self, now: Timestamp, check: Check<'_>) -> Self::Answer<Decision> {
+        Self::map(self.check(now, &[check]), Decisions::into_single)
+    }
+
     /// Decides checks that are independent of one another, in order.
     fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Self::Answer<Decisions>;
 

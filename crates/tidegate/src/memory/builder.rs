@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::print::Secret;
 use super::shard::Bounds;
 use super::vanish::Spare;
 use super::{MemoryStore, Padded};
@@ -25,7 +26,7 @@ pub struct MemoryStoreBuilder {
     max_keys: Option<usize>,
     on_full: OnFull,
     spare: Duration,
-    secret: Option<(u64, u64)>,
+    secret: Option<Secret>,
 }
 
 /// Keys a shard should hold at least before a bounded store is cut into more shards: the bound is kept for
@@ -81,7 +82,7 @@ impl MemoryStoreBuilder {
     /// secret can make keys collide.
     #[must_use]
     pub fn secret(mut self, secret: u128) -> Self {
-        self.secret = Some(((secret >> 64) as u64, secret as u64));
+        self.secret = Some(Secret { first: (secret >> 64) as u64, second: secret as u64 });
         self
     }
 
@@ -99,13 +100,8 @@ impl MemoryStoreBuilder {
         let most = self.max_keys.map_or(usize::MAX, |keys| keys / shards);
         MemoryStore {
             shards: std::iter::repeat_with(Padded::default).take(shards).collect(),
-            secret: self.secret.unwrap_or_else(draw_secret),
+            secret: self.secret.unwrap_or_else(Secret::drawn),
             bounds: Bounds { most, on_full: self.on_full, spare: Spare::from(self.spare) },
         }
     }
-}
-
-fn draw_secret() -> (u64, u64) {
-    let draw = || getrandom::u64().expect("the operating system has randomness to draw from");
-    (draw(), draw())
 }

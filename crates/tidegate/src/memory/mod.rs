@@ -4,22 +4,22 @@ mod builder;
 mod cells;
 mod group;
 mod logs;
+pub(crate) mod print;
 mod shard;
 pub(crate) mod table;
 mod vanish;
 
 use std::collections::BTreeSet;
 use std::future::Future;
-use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use siphasher::sip128::{Hasher128, SipHasher13};
 use tidegate_core::{Decision, KeyState, Penalty, Plan, Timestamp};
 
 use crate::active::{ActivePolicy, PlanId};
 use crate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
 pub use builder::{MemoryStoreBuilder, OnFull};
 use cells::SlotCells;
+use print::Secret;
 use shard::{Bounds, Counts, NoRoom, Question, Shard};
 use table::Fingerprint;
 
@@ -45,7 +45,7 @@ const MOST_VERSIONS: usize = 16;
 #[derive(Debug)]
 pub struct MemoryStore {
     shards: Box<[Padded]>,
-    secret: (u64, u64),
+    secret: Secret,
     bounds: Bounds,
 }
 
@@ -103,16 +103,10 @@ impl MemoryStore {
         stats
     }
 
-    /// Who a key of a policy is: 128 bits of a hash keyed with a secret, so that nobody outside can make two
-    /// keys share a state.
+    /// Who a key of a policy is.
     #[inline]
     fn print(&self, policy: &ActivePolicy, key: &[u8]) -> Fingerprint {
-        let mut hasher = SipHasher13::new_with_keys(self.secret.0, self.secret.1);
-        // The number has a fixed width, so no two pairs of policy and key are the same bytes.
-        hasher.write_u64(policy.number().get());
-        hasher.write(key);
-        let hash = hasher.finish128();
-        Fingerprint::new(hash.h1, hash.h2)
+        self.secret.print(policy.number().get(), key)
     }
 
     #[inline]
@@ -165,6 +159,23 @@ impl MemoryStore {
 
     #[inline]
     fn decide(&self, now: Timestamp, check: &Check<'_>) -> Decision {
+        let Ask::Exactly(cost) = check.ask else { return self.decide_fully(now, check) };
+        if !check.policy.has_single_limit() {
+            return self.decide_fully(now, check);
+        }
+        // What is moved about is one limit's share; the decision is written once, where the caller wants it.
+        let decided =
+            self.with(check.policy, check.key, now, |plan, cells, now| plan.check_alone(cells, now, cost));
+        match decided {
+            Ok(Some(share)) => Decision::from(share),
+            // The policy has more limits since.
+            Ok(None) => self.decide_fully(now, check),
+            Err(NoRoom) => overloaded(check.policy, check.key),
+        }
+    }
+
+    #[inline(never)]
+    fn decide_fully(&self, now: Timestamp, check: &Check<'_>) -> Decision {
         let decided = self.with(check.policy, check.key, now, |plan, cells, now| match check.ask {
             Ask::Exactly(cost) => plan.check(cells, now, cost),
             Ask::UpTo(max) => plan.check_up_to(cells, now, max),
@@ -205,6 +216,10 @@ impl Store for MemoryStore {
     }
 
     #[inline]
+    fn check_one(&self, now: Timestamp, check: Check<'_>) -> Decision {
+        self.decide(now, &check)
+    }
+
     fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Decisions {
         match checks {
             [check] => Decisions::One(self.decide(now, check)),
