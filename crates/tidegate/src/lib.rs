@@ -24,6 +24,11 @@
 #[cfg(test)]
 extern crate self as tidegate; // for what unit tests share with those in tests/
 
+/// The README's example has to run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 mod active;
 mod adhoc;
 pub mod clock;
