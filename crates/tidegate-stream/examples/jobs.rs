@@ -1,4 +1,4 @@
-//! Two loops over jobs of their own that share one pace: a job each quarter of a second, in turns.
+//! Two loops over jobs of their own that share one pace: a job each quarter of a second, of the one or the other.
 //!
 //! ```text
 //! cargo run -p tidegate-stream --example jobs

@@ -1,7 +1,7 @@
 //! Rate limits for what flows: streams of items, loops of jobs, and bytes in and out of connections.
 //!
-//! Everything here waits by [`PolicyHandle::acquire`]: first come, first served for each key, a leaky bucket's delay
-//! included, on any [`Store`].
+//! Everything here waits by [`PolicyHandle::acquire`]: first come, first served for each key, a leaky bucket's
+//! delay included, on any [`Store`].
 //!
 //! ```
 //! use futures_util::{StreamExt, stream};
@@ -37,8 +37,8 @@
 //!
 //! - [`ThrottleExt::throttle`] paces any [`Stream`], such as the messages of a queue.
 //! - [`ThrottleExt::pace`] paces a loop that makes its own work.
-//! - `ThrottledReader` and `ThrottledWriter`, with the feature `tokio-io`, limit the bytes per second of anything that is
-//!   tokio's `AsyncRead` or `AsyncWrite`, under one policy or several at a time.
+//! - `ThrottledReader` and `ThrottledWriter`, with the feature `tokio-io`, limit the bytes per second of
+//!   anything that is tokio's `AsyncRead` or `AsyncWrite`, under one policy or several at a time.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

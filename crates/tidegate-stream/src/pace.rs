@@ -44,9 +44,9 @@ impl<S: Store> Pace<S> {
 
     /// Waits until one more job is admitted, and charges it.
     ///
-    /// A job is admitted when this returns, and not lost if it is dropped before: the next call goes on in the same
-    /// place in line. So it may be one of the branches of a `select!` in a loop. Drop the `Pace` to give the
-    /// place up.
+    /// A job is admitted when this returns, and not lost if it is dropped before: the next call goes on in the
+    /// same place in line. So it may be one of the branches of a `select!` in a loop. Drop the `Pace` to give
+    /// the place up.
     ///
     /// # Errors
     /// See [`AcquireError`]. It is told at once, so a loop ought to end by it or to wait.

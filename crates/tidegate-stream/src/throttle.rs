@@ -17,13 +17,13 @@ type CostOf<T> = Box<dyn FnMut(&T) -> Cost + Send>;
 pin_project! {
     /// A stream at the pace of a policy; see [`ThrottleExt::throttle`](crate::ThrottleExt::throttle).
     ///
-    /// It takes an item from the stream within, waits until that is admitted, and hands it on. The next is taken
-    /// after that, so no more than one is ever held, and whatever fills the stream within feels the pace. While the stream
-    /// within has nothing, nothing is charged and no place in line is held.
+    /// It takes an item from the stream within, waits until that is admitted, and hands it on. The next is
+    /// taken after that, so no more than one is ever held, and whatever fills the stream within feels the pace.
+    /// While the stream within has nothing, nothing is charged and no place in line is held.
     ///
-    /// Each item ends as `Ok` or as an `Err` that gives it back: what can never be admitted, what a full line or a
-    /// store that is down turned away. An error is of one item and the stream goes on, at once: whoever only logs
-    /// errors runs through a whole queue while its store is down.
+    /// Each item ends as `Ok` or as an `Err` that gives it back: what can never be admitted, what a full line
+    /// or a store that is down turned away. An error is of one item and the stream goes on, at once: whoever
+    /// only logs errors runs through a whole queue while its store is down.
     ///
     /// Nothing is lost if a `next()` of it is dropped: the item is held, and so is its place in line. Dropped
     /// itself, it gives up the place, and the item with it; see [`into_inner`](Throttle::into_inner).
@@ -54,7 +54,8 @@ impl<St: Stream, S: Store> Throttle<St, S> {
         &self.stream
     }
 
-    /// The stream within, with the item that was taken from it and not handed on. Its place in line is given up.
+    /// The stream within, with the item that was taken from it and not handed on. Its place in line is given
+    /// up.
     pub fn into_inner(self) -> (St, Option<St::Item>) {
         (self.stream, self.held.map(|held| held.item))
     }

@@ -74,8 +74,8 @@ impl<S: Store> Gate<S> {
         }
     }
 
-    /// Gives `amount` back if it was charged; it is to be asked for again. Only once in a payment: two connections
-    /// that share two keys could let each other go first for ever.
+    /// Gives `amount` back if it was charged; it is to be asked for again. Only once in a payment: two
+    /// connections that share two keys could let each other go first for ever.
     pub(super) fn let_go_once(&mut self, amount: u32) -> Option<Refund> {
         if self.was_let_go || !matches!(self.stage, Stage::Open(_)) {
             return None;

@@ -1,8 +1,9 @@
 //! Bytes per second over tokio's I/O traits.
 //!
-//! A [`gate::Gate`] is one policy that has to admit bytes under one key; a [`toll::Toll`] is all of them, for one
-//! direction of one connection; the reader and the writer hold bytes back until the toll is paid.
+//! A [`gate::Gate`] is one policy that has to admit bytes under one key; a [`toll::Toll`] is all of them, for
+//! one direction of one connection; the reader and the writer hold bytes back until the toll is paid.
 
+mod bell;
 mod gate;
 mod reader;
 mod toll;

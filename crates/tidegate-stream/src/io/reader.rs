@@ -15,8 +15,8 @@ use super::refused;
 use super::toll::Toll;
 
 pin_project! {
-    /// Hands bytes on at the pace of one or several policies, of which each has to admit every byte: one byte costs
-    /// one unit.
+    /// Hands bytes on at the pace of one or several policies, of which each has to admit every byte: one byte
+    /// costs one unit.
     ///
     /// ```
     /// use tidegate::{Limit, Limiter, Policy, PolicySet, Rate};
@@ -40,22 +40,24 @@ pin_project! {
     /// # }
     /// ```
     ///
-    /// It reads first and pays then, for exactly what it has read, and hands it on once that is admitted. So a connection on which
-    /// nothing comes in costs nothing and holds no place in line. The end of the stream and errors are handed on at once.
+    /// It reads first and pays then, for exactly what it has read, and hands it on once that is admitted. So a
+    /// connection on which nothing comes in costs nothing and holds no place in line. The end of the stream and
+    /// errors are handed on at once.
     ///
-    /// A read takes no more than a [`chunk`](Self::chunk), and waits in line for each: connections that share a key take turns,
-    /// and none is ever more than a chunk ahead. A reader with a smaller buffer than that gets smaller turns.
+    /// A read takes no more than a [`chunk`](Self::chunk), and waits in line for each: connections that share a
+    /// key take turns, and none is ever more than a chunk ahead. A reader with a smaller buffer than that gets
+    /// smaller turns.
     ///
-    /// Nothing is lost if a pending read is dropped: what was read is held, no more than a chunk, and so is its place in
-    /// line. Whatever a policy answers with an error is held too, and the next read asks again.
+    /// Nothing is lost if a pending read is dropped: what was read is held, no more than a chunk, and so is its
+    /// place in line. What a policy turns away with an error is held too, and the next read asks again.
     ///
-    /// Writing goes through to what is within, unlimited. Put a [`ThrottledWriter`](crate::ThrottledWriter) around a
-    /// `ThrottledReader` to limit both directions.
+    /// Writing goes through to what is within, unlimited. Put a [`ThrottledWriter`](crate::ThrottledWriter)
+    /// around a `ThrottledReader` to limit both directions.
     ///
     /// # Errors of its own
     ///
-    /// With an [`AcquireError`](tidegate::AcquireError) within: `QuotaExceeded` if no byte can ever be admitted any more,
-    /// `ResourceBusy` if a line or a store is full, `Other` if a store cannot answer.
+    /// With an [`AcquireError`](tidegate::AcquireError) within: `QuotaExceeded` if no byte can ever be admitted
+    /// any more, `ResourceBusy` if a line or a store is full, `Other` if a store cannot answer.
     pub struct ThrottledReader<R, S: Store = MemoryStore> {
         #[pin]
         inner: R,
@@ -74,16 +76,16 @@ impl<R, S: Store> ThrottledReader<R, S> {
 
     /// Another policy that has to admit every byte too.
     ///
-    /// All are charged at the instant bytes are handed on: what is waited for from one of them is not held against
-    /// the others.
+    /// All are charged at the instant bytes are handed on: what is waited for from one of them is not held
+    /// against the others.
     #[must_use]
     pub fn also(mut self, handle: PolicyHandle<S>, key: impl AsRef<[u8]>) -> Self {
         self.toll.push(Gate::new(handle, key.as_ref()));
         self
     }
 
-    /// The most bytes to be handed on in one turn, at least 1; 16 KiB unless said otherwise. It is never more than half of
-    /// what the tightest limit holds.
+    /// The most bytes to be handed on in one turn, at least 1; 16 KiB unless said otherwise. It is never more
+    /// than half of what the tightest limit holds.
     ///
     /// Smaller chunks make connections take turns more often; larger ones cost less.
     #[must_use]
@@ -135,7 +137,8 @@ impl<R: AsyncRead, S: Store> AsyncRead for ThrottledReader<R, S> {
     }
 }
 
-/// Hands on what was paid for, from what was held, and gives back what was paid for more than there is room for.
+/// Hands on what was paid for, from what was held, and gives back what was paid for more than there is room
+/// for.
 fn hand_on<S: Store>(
     held: &mut Vec<u8>,
     paid: usize,

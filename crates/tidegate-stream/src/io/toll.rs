@@ -9,9 +9,10 @@ use super::gate::{Gate, Refund};
 
 /// The toll on one direction of one connection.
 ///
-/// Bytes are charged under each policy at the instant they pass, or a policy's bound on any span of time would not be one on
-/// the bytes. So while one of the gates has to be waited for, the others are let go, and asked again after it. The
-/// one that was waited for last is asked first, so that this is the exception: whoever is slowest stays so.
+/// Bytes are charged under each policy at the instant they pass, or a policy's bound on any span of time would
+/// not be one on the bytes. So while one of the gates has to be waited for, the others are let go, and asked
+/// again after it. The one that was waited for last is asked first, so that this is the exception: whoever is
+/// slowest stays so.
 pub(super) struct Toll<S: Store> {
     gates: Vec<Gate<S>>,
     /// Which gate is asked first.
@@ -47,15 +48,16 @@ impl<S: Store> Toll<S> {
         self.chunk = u32::try_from(bytes).unwrap_or(u32::MAX).max(1);
     }
 
-    /// The most to be paid for at once under the figures now in force: half a bucket, so that one that is full of a chunk can
-    /// go on filling while whoever pays is late.
+    /// The most to be paid for at once under the figures now in force: half a bucket, so that one that is full
+    /// of a chunk can go on filling while whoever pays is late.
     fn most(&self) -> u32 {
         let capacity = self.gates.iter().map(Gate::capacity).min().unwrap_or(u64::MAX);
         let half = u32::try_from(capacity / 2).unwrap_or(u32::MAX);
         self.chunk.min(half).max(1)
     }
 
-    /// How many bytes, of `wanted`, had best be paid for next: a chunk; in a burst, no more than what is left of it.
+    /// How many bytes, of `wanted`, had best be paid for next: a chunk; in a burst, no more than what is left
+    /// of it.
     pub(super) fn portion(&self, wanted: usize) -> usize {
         let most = match self.left {
             Some(left @ 1..) => u64::from(self.most()).min(left),
@@ -64,8 +66,8 @@ impl<S: Store> Toll<S> {
         usize::try_from(most).unwrap_or(usize::MAX).min(wanted)
     }
 
-    /// Waits until `wanted` bytes may pass, or a part of them, or what a call before this one has begun to pay for.
-    /// Returns how many, which are charged.
+    /// Waits until `wanted` bytes may pass, or a part of them, or what a call before this one has begun to pay
+    /// for. Returns how many, which are charged.
     pub(super) fn poll_pay(
         &mut self,
         wanted: usize,
