@@ -61,7 +61,7 @@ mod tests {
             columns: vec!["hot".to_owned(), "uniform".to_owned()],
             rows: vec![row("peer", [10.0, 4.0]), row("tidegate", [90.0, 34.0])],
         };
-        let expected = "Million checks/s\n\n                 hot      uniform\npeer      10.0 (1.0x)   4.0 (1.0x)\n\
+        let expected = "Million checks/s\n\n                  hot      uniform\npeer      10.0 (1.0x)   4.0 (1.0x)\n\
                         tidegate  90.0 (9.0x)  34.0 (8.5x)\n";
         assert_eq!(table.compared_with(0), expected);
     }

@@ -112,6 +112,8 @@ fn sent(answer: &SubjectAnswer, limits: &[LimitSpec], bend: Bend) -> Vec<(String
         let down = bend == Bend::HeaderWaitRoundedDown;
         send("retry-after", if down { (wait / 1_000_000).to_string() } else { seconds(wait) });
     }
+    // An integer of a structured field has fifteen digits at the most.
+    let field_seconds = |us: u128| us.div_ceil(1_000_000).min(999_999_999_999_999).to_string();
     let parameter =
         |name: &str, value: Option<String>| value.map_or(String::new(), |v| format!(";{name}={v}"));
     let quoted = |name: &str| format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
@@ -119,14 +121,14 @@ fn sent(answer: &SubjectAnswer, limits: &[LimitSpec], bend: Bend) -> Vec<(String
         let micros = u128::from(limit.capacity) * u128::from(limit.period_us);
         let window = match (limit.kind.is_bucket(), limit.amount) {
             (true, 0) => None,
-            (true, amount) => Some(seconds(micros.div_ceil(amount.into()))),
-            (false, _) => Some(seconds(limit.period_us.into())),
+            (true, amount) => Some(field_seconds(micros.div_ceil(amount.into()))),
+            (false, _) => Some(field_seconds(limit.period_us.into())),
         };
         format!("{};q={}{}", quoted(&limit.name), limit.capacity, parameter("w", window))
     });
     send("ratelimit-policy", policy.collect::<Vec<_>>().join(", "));
     let state = format!("{};r={}", quoted(&limits[answer.bound_by].name), headline.remaining);
-    let state = state + &parameter("t", headline.grows_after_us.map(seconds));
+    let state = state + &parameter("t", headline.grows_after_us.map(field_seconds));
     if bend == Bend::HeaderTwice {
         send("ratelimit", state.clone());
     }
