@@ -107,24 +107,24 @@ impl Plan {
     }
 
     /// Decides one check at `now`, or at the key's last charge if that is later, and charges it if admitted.
-    #[inline]
+    #[inline(always)]
     pub fn check(&self, cells: &mut impl Cells, now: Timestamp, cost: Cost) -> Decision {
-        match self.check_alone(cells, now, cost) {
-            Some(share) => Decision::from(share),
-            None => self.check_many(cells, now.max(cells.last()), cost.get()),
+        let at = now.max(cells.last());
+        // A lone bucket is the usual case, and decided right where the decision is wanted: it has room for eight
+        // limits, and is better written once than moved about.
+        match &*self.limits {
+            [limit] if matches!(limit.shape, Shape::Bucket(_)) => {
+                Decision::from(check_one(limit, cells, at, cost.get()))
+            }
+            _ => self.check_any(cells, at, cost.get()),
         }
     }
 
-    /// As [`check`](Self::check), by a plan of a single limit: its share, from which a [`Decision`] is made.
-    /// `None` of any other plan, and then nothing is charged.
-    ///
-    /// A decision has room for eight limits, and is not to be moved about on the way of every check.
-    #[inline]
-    pub fn check_alone(&self, cells: &mut impl Cells, now: Timestamp, cost: Cost) -> Option<LimitDecision> {
-        let at = now.max(cells.last());
+    #[inline(never)]
+    fn check_any(&self, cells: &mut impl Cells, at: Timestamp, cost: u64) -> Decision {
         match &*self.limits {
-            [limit] => Some(check_one(limit, cells, at, cost.get())),
-            _ => None,
+            [limit] => Decision::from(check_one(limit, cells, at, cost)),
+            _ => self.check_many(cells, at, cost),
         }
     }
 
@@ -267,18 +267,9 @@ impl Plan {
     }
 }
 
-/// The usual case of [`Plan::check`], with nothing in arrays.
-#[inline]
-fn check_one(limit: &Limit, cells: &mut impl Cells, at: Timestamp, cost: u64) -> LimitDecision {
-    // The same twice: so it is compiled once more for buckets alone, and branches on shapes only here.
-    match &limit.shape {
-        Shape::Bucket(_) => check_shape(limit, cells, at, cost),
-        _ => check_shape(limit, cells, at, cost),
-    }
-}
-
+/// [`Plan::check`] of a single limit, with nothing in arrays.
 #[inline(always)]
-fn check_shape(limit: &Limit, cells: &mut impl Cells, at: Timestamp, cost: u64) -> LimitDecision {
+fn check_one(limit: &Limit, cells: &mut impl Cells, at: Timestamp, cost: u64) -> LimitDecision {
     let held = limit.hold(cells.load(0, limit), cells.last(), at);
     let verdict = limit.verdict(held, at, cost);
     if verdict != Verdict::Fits {

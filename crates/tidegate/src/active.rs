@@ -28,7 +28,6 @@ pub struct ActivePolicy {
     replaced: ArcSwapOption<ActivePolicy>,
     /// What [`Policy::heirs`] says of the version before.
     heirs: Box<[Option<usize>]>,
-    has_single_limit: bool,
     /// No state of this version takes longer to be as new; `None` if some never is.
     as_new_within: Option<Wait>,
 }
@@ -96,7 +95,6 @@ impl ActivePolicy {
         let longest = |longest: Wait, plan: &Plan| Some(longest.max(plan.as_new_within()?));
         ActivePolicy {
             as_new_within: policy.plans().iter().try_fold(Wait::ZERO, longest),
-            has_single_limit: policy.plan().limits().len() == 1,
             policy,
             number,
             since,
@@ -142,12 +140,6 @@ impl ActivePolicy {
             (since, policy) = (earlier.since, Arc::clone(&earlier.policy));
         }
         now
-    }
-
-    /// Whether all its plans are of one limit.
-    #[inline]
-    pub(crate) fn has_single_limit(&self) -> bool {
-        self.has_single_limit
     }
 
     /// The plan in force for `key`.

@@ -18,6 +18,12 @@ pub(crate) fn plan_id(words: &[u64]) -> PlanId {
     PlanId::new(half(words[0]) << ID_HALF | half(words[1]))
 }
 
+/// When a slot's state was last written.
+#[inline]
+pub(crate) fn last_of(words: &[u64]) -> Timestamp {
+    Timestamp::saturating_from_micros(words[0] & STATE)
+}
+
 /// The words of a key never seen, to be written under `id`.
 pub(crate) fn fresh_words(plan: &Plan, id: PlanId) -> [u64; MAX_WORDS] {
     let mut words = [0; MAX_WORDS];
@@ -54,30 +60,30 @@ impl<'a> SlotCells<'a> {
     }
 
     /// Where the words of the limit at `index` begin.
-    #[inline]
+    #[inline(always)]
     fn place(&self, index: usize) -> usize {
         1 + self.plan.limits()[..index].iter().map(Limit::packed_words).sum::<usize>()
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, at: usize, value: u64) {
         self.words[at] = self.words[at] & !STATE | value;
     }
 }
 
 impl Cells for SlotCells<'_> {
-    #[inline]
+    #[inline(always)]
     fn last(&self) -> Timestamp {
-        Timestamp::saturating_from_micros(self.words[0] & STATE)
+        last_of(self.words)
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_last(&mut self, last: Timestamp) {
         self.put(0, last.as_micros());
         self.changed = true;
     }
 
-    #[inline]
+    #[inline(always)]
     fn load(&self, index: usize, limit: &Limit) -> State<'_> {
         let at = self.place(index);
         // A limit of one word does not look at the second, which may not be there.
@@ -86,7 +92,7 @@ impl Cells for SlotCells<'_> {
         limit.unpack([first, second]).unwrap_or_else(|| State::Log(self.logs.get(first)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn save(&mut self, index: usize, limit: &Limit, state: State<'_>) {
         let at = self.place(index);
         if let State::Log(log) = state {

@@ -6,7 +6,7 @@ use tidegate_core::{Cost, Decision, KeyState, Plan, Timestamp};
 
 use super::shard::{NoRoom, Question, Shard, write};
 use super::table::Fingerprint;
-use super::{MemoryStore, lock, overloaded};
+use super::{MemoryStore, lock, overloaded, superseding};
 use crate::active::ActivePolicy;
 use crate::store::{Ask, Check, Grouping};
 
@@ -50,13 +50,8 @@ impl<'a> Group<'a> {
         indices.sort_unstable();
         indices.dedup();
         let shards: Vec<_> = indices.iter().map(|index| (*index, lock(&store.shards[*index]))).collect();
-        // Seen under the locks that a sweep takes too: no state is written under a version that it has let go.
-        let newest = |policy: &Arc<ActivePolicy>| match policy.is_superseded() {
-            true => policy.newest(),
-            false => Arc::clone(policy),
-        };
         let members = checks.iter().zip(prints).map(|(check, print)| Member {
-            policy: newest(check.policy),
+            policy: superseding(check.policy).unwrap_or_else(|| Arc::clone(check.policy)),
             key: check.key,
             ask: check.ask,
             print,
@@ -96,10 +91,7 @@ impl<'a> Group<'a> {
             let decided = self.with(member, |plan, cells, now| {
                 let state = KeyState::copy_of(plan, cells);
                 kept = (state != KeyState::new(plan)).then_some(state);
-                match ask {
-                    Ask::Exactly(cost) => plan.check(cells, now, cost),
-                    Ask::UpTo(max) => plan.check_up_to(cells, now, max),
-                }
+                ask.of(plan, cells, now)
             });
             let decision = decided.unwrap_or_else(|NoRoom| self.overloaded(member));
             if !decision.is_allowed() {

@@ -131,11 +131,8 @@ impl MemoryStore {
     ) -> Result<R, NoRoom> {
         let print = self.print(policy, key);
         let mut shard = self.shard(print);
-        // Seen under the lock that a sweep takes too: no state is written under a version that it has let go.
-        if policy.is_superseded() {
-            let policy = &policy.newest();
-            return shard.with(Question { policy, key, print, now }, &self.bounds, apply);
-        }
+        let newest = superseding(policy);
+        let policy = newest.as_ref().unwrap_or(policy);
         shard.with(Question { policy, key, print, now }, &self.bounds, apply)
     }
 
@@ -159,29 +156,50 @@ impl MemoryStore {
 
     #[inline]
     fn decide(&self, now: Timestamp, check: &Check<'_>) -> Decision {
-        let Ask::Exactly(cost) = check.ask else { return self.decide_fully(now, check) };
-        if !check.policy.has_single_limit() {
-            return self.decide_fully(now, check);
+        let Check { policy, key, ask } = *check;
+        let print = self.print(policy, key);
+        let mut shard = self.shard(print);
+        // The usual case, with nothing between the arithmetic and the place where the decision is wanted.
+        if !policy.is_superseded()
+            && let Some((plan, mut cells, now)) = shard.known(&Question { policy, key, print, now })
+        {
+            return ask.of(plan, &mut cells, now);
         }
-        // What is moved about is one limit's share; the decision is written once, where the caller wants it.
-        let decided =
-            self.with(check.policy, check.key, now, |plan, cells, now| plan.check_alone(cells, now, cost));
-        match decided {
-            Ok(Some(share)) => Decision::from(share),
-            // The policy has more limits since.
-            Ok(None) => self.decide_fully(now, check),
-            Err(NoRoom) => overloaded(check.policy, check.key),
-        }
+        self.decide_unknown(&mut shard, print, now, check)
     }
 
+    #[cold]
     #[inline(never)]
-    fn decide_fully(&self, now: Timestamp, check: &Check<'_>) -> Decision {
-        let decided = self.with(check.policy, check.key, now, |plan, cells, now| match check.ask {
+    fn decide_unknown(
+        &self,
+        shard: &mut Shard,
+        print: Fingerprint,
+        now: Timestamp,
+        check: &Check<'_>,
+    ) -> Decision {
+        let newest = superseding(check.policy);
+        let policy = newest.as_ref().unwrap_or(check.policy);
+        let question = Question { policy, key: check.key, print, now };
+        let decided = shard.with(question, &self.bounds, |plan, cells, now| check.ask.of(plan, cells, now));
+        decided.unwrap_or_else(|NoRoom| overloaded(policy, check.key))
+    }
+}
+
+impl Ask {
+    #[inline]
+    fn of(self, plan: &Plan, cells: &mut SlotCells<'_>, now: Timestamp) -> Decision {
+        match self {
             Ask::Exactly(cost) => plan.check(cells, now, cost),
             Ask::UpTo(max) => plan.check_up_to(cells, now, max),
-        });
-        decided.unwrap_or_else(|NoRoom| overloaded(check.policy, check.key))
+        }
     }
+}
+
+/// The version in force, if it is another. To be asked for under the lock of a shard, which a sweep takes too: so
+/// nothing is written under a version that a sweep has let go.
+#[inline]
+fn superseding(policy: &Arc<ActivePolicy>) -> Option<Arc<ActivePolicy>> {
+    policy.is_superseded().then(|| policy.newest())
 }
 
 fn overloaded(policy: &ActivePolicy, key: &[u8]) -> Decision {

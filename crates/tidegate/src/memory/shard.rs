@@ -81,29 +81,37 @@ impl Shard {
         bounds: &Bounds,
         apply: impl FnOnce(&Plan, &mut SlotCells<'_>, Timestamp) -> R,
     ) -> Result<R, NoRoom> {
-        let (id, plan) = question.policy.plan_for(question.key);
-        let now = question.now.max(self.floor);
-        if let Some(table) = &mut self.tables[plan.packed_words()]
-            && let Some(slot) = table.find(question.print)
-        {
-            let words = table.words_mut(slot);
-            if plan_id(words) == id {
-                return Ok(apply(plan, &mut SlotCells::new(plan, words, &mut self.logs), now));
-            }
+        if let Some((plan, mut cells, now)) = self.known(&question) {
+            return Ok(apply(plan, &mut cells, now));
         }
-        self.with_unfound(Question { now, ..question }, bounds, apply)
+        self.with_unknown(question, bounds, apply)
+    }
+
+    /// The state of a key that is kept under the figures in force, with them and the instant it is decided at.
+    #[inline(always)]
+    pub(crate) fn known<'a>(
+        &'a mut self,
+        question: &Question<'a>,
+    ) -> Option<(&'a Plan, SlotCells<'a>, Timestamp)> {
+        let (id, plan) = question.policy.plan_for(question.key);
+        let table = self.tables[plan.packed_words()].as_deref_mut()?;
+        let slot = table.find(question.print)?;
+        let words = table.words_mut(slot);
+        let now = question.now.max(self.floor);
+        (plan_id(words) == id).then(|| (plan, SlotCells::new(plan, words, &mut self.logs), now))
     }
 
     /// A state that is not there, or there under other figures.
     #[cold]
     #[inline(never)]
-    fn with_unfound<R>(
+    pub(crate) fn with_unknown<R>(
         &mut self,
         question: Question<'_>,
         bounds: &Bounds,
         apply: impl FnOnce(&Plan, &mut SlotCells<'_>, Timestamp) -> R,
     ) -> Result<R, NoRoom> {
-        let Question { policy, key, print, now } = question;
+        let Question { policy, key, print, .. } = question;
+        let now = question.now.max(self.floor);
         let (id, plan) = policy.plan_for(key);
         let mut words = fresh_words(plan, id);
         let words = &mut words[..plan.packed_words()];

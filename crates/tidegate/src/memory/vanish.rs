@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate_core::{Cells, MAX_WORDS, Plan, Timestamp};
 
-use super::cells::{SlotCells, free_logs, plan_id};
+use super::cells::{SlotCells, free_logs, last_of, plan_id};
 use super::logs::Logs;
 use crate::active::{ActivePolicy, PlanId};
 
@@ -69,7 +69,16 @@ pub(crate) struct Vanish<'a> {
 
 impl Vanish<'_> {
     /// Whether a state has to stay.
+    #[inline]
     pub(crate) fn keep(&mut self, words: &[u64]) -> bool {
+        // It was not as new before it was last written; in a flood that is all there is to say.
+        if self.spare.reaches(last_of(words), self.now) {
+            return true;
+        }
+        self.keep_old(words)
+    }
+
+    fn keep_old(&mut self, words: &[u64]) -> bool {
         let at = match as_new_at(self.versions, words, self.logs) {
             Some(at) if at + u128::from(self.spare.0) <= u128::from(self.now.as_micros()) => at,
             _ => return true,
