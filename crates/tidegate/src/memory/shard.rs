@@ -45,8 +45,8 @@ pub(crate) struct Question<'a> {
 
 #[derive(Debug)]
 pub(crate) struct Shard {
-    /// By the number of words of a state; none is made before it is needed.
-    tables: [Option<Box<Table>>; MAX_WORDS + 1],
+    /// By the number of words of a state; an empty one holds no memory.
+    tables: [Table; MAX_WORDS + 1],
     logs: Logs,
     versions: Versions,
     /// The latest instant at which a state that was dropped had become as new: no stamp before it counts.
@@ -59,7 +59,8 @@ pub(crate) struct Shard {
 impl Default for Shard {
     fn default() -> Self {
         Shard {
-            tables: std::array::from_fn(|_| None),
+            // A state has a word at least.
+            tables: std::array::from_fn(|words| Table::new(words.max(1))),
             logs: Logs::default(),
             versions: Versions::default(),
             floor: Timestamp::EPOCH,
@@ -94,7 +95,7 @@ impl Shard {
         question: &Question<'a>,
     ) -> Option<(&'a Plan, SlotCells<'a>, Timestamp)> {
         let (id, plan) = question.policy.plan_for(question.key);
-        let table = self.tables[plan.packed_words()].as_deref_mut()?;
+        let table = &mut self.tables[plan.packed_words()];
         let slot = table.find(question.print)?;
         let words = table.words_mut(slot);
         let now = question.now.max(self.floor);
@@ -141,7 +142,7 @@ impl Shard {
         // Another width can hold the key only if the policy has changed.
         let (width, slot) = match policy.has_replaced() {
             true => self.find_any(print)?,
-            false => (own, self.tables[own].as_ref()?.find(print)?),
+            false => (own, self.tables[own].find(print)?),
         };
         let carried = self.read(width, slot, |cells, written| policy.carry_over(key, cells, written));
         self.drop_slot(width, slot);
@@ -149,9 +150,8 @@ impl Shard {
     }
 
     fn find_any(&self, print: Fingerprint) -> Option<(usize, Slot)> {
-        let tables =
-            self.tables.iter().enumerate().filter_map(|(width, table)| Some((width, table.as_ref()?)));
-        tables.filter_map(|(width, table)| Some((width, table.find(print)?))).next()
+        let mut tables = self.tables.iter().enumerate();
+        tables.find_map(|(width, table)| Some((width, table.find(print)?)))
     }
 
     /// Reads a state as it was written.
@@ -161,14 +161,14 @@ impl Shard {
         slot: Slot,
         read: impl FnOnce(&SlotCells<'_>, PlanId) -> R,
     ) -> Option<R> {
-        let words = self.tables[width].as_deref_mut()?.words_mut(slot);
+        let words = self.tables[width].words_mut(slot);
         let id = plan_id(words);
         let (_, plan) = self.versions.get(id)?;
         Some(read(&SlotCells::new(plan, words, &mut self.logs), id))
     }
 
     fn drop_slot(&mut self, width: usize, slot: Slot) {
-        let Some(table) = self.tables[width].as_deref_mut() else { return };
+        let table = &mut self.tables[width];
         forget(&self.versions, table.words(slot), &mut self.logs);
         table.remove(slot);
     }
@@ -182,8 +182,7 @@ impl Shard {
         spare: Spare,
     ) {
         self.versions.note(version);
-        let width = words.len();
-        let table = self.tables[width].get_or_insert_with(|| Box::new(Table::new(width)));
+        let table = &mut self.tables[words.len()];
         let mut vanish =
             Vanish { logs: &mut self.logs, versions: &self.versions, floor: &mut self.floor, now, spare };
         let dropped = if table.needs_growth() {
@@ -215,7 +214,7 @@ impl Shard {
     fn vanish(&mut self, steps: usize, now: Timestamp, spare: Spare) {
         let mut vanish =
             Vanish { logs: &mut self.logs, versions: &self.versions, floor: &mut self.floor, now, spare };
-        for table in self.tables.iter_mut().flatten() {
+        for table in &mut self.tables {
             self.counts.vanished += table.walk(steps, |words| vanish.keep(words)) as u64;
         }
     }
@@ -225,9 +224,9 @@ impl Shard {
     /// Looks among states as wide as the one that is to come, which are mostly of the same policy.
     fn shed(&mut self, width: usize) -> bool {
         self.picks = self.picks.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let holds = |width: &usize| self.tables[*width].as_ref().is_some_and(|table| table.len() > 0);
+        let holds = |width: &usize| self.tables[*width].len() > 0;
         let Some(width) = std::iter::once(width).chain(0..=MAX_WORDS).find(holds) else { return false };
-        let Some(table) = self.tables[width].as_deref() else { return false };
+        let table = &self.tables[width];
         // Those that are never as new go last.
         let rank =
             |slot: &Slot| as_new_at(&self.versions, table.words(*slot), &mut self.logs).unwrap_or(u128::MAX);
@@ -254,7 +253,7 @@ impl Shard {
         let mut used = BTreeSet::new();
         let (logs, versions) = (&mut self.logs, &self.versions);
         let mut vanish = Vanish { logs, versions, floor: &mut self.floor, now, spare };
-        for table in self.tables.iter_mut().flatten() {
+        for table in &mut self.tables {
             table.retain(|words| {
                 let id = plan_id(words);
                 if !versions.get(id).is_some_and(|(version, _)| stays(version)) {
@@ -276,11 +275,9 @@ impl Shard {
     pub(crate) fn carry_unnamed(&mut self, policy: &Arc<ActivePolicy>, now: Timestamp, spare: Spare) {
         let ids: BTreeSet<u32> = policy.earlier().flat_map(|version| version.ids()).collect();
         for width in 0..=MAX_WORDS {
-            let Some(table) = &self.tables[width] else { continue };
-            for print in table.prints(|words| ids.contains(&plan_id(words).get())) {
-                let Some(slot) = self.tables[width].as_ref().and_then(|table| table.find(print)) else {
-                    continue;
-                };
+            for print in self.tables[width].prints(|words| ids.contains(&plan_id(words).get())) {
+                // What was inserted since may have led others to vanish.
+                let Some(slot) = self.tables[width].find(print) else { continue };
                 let carried = self.read(width, slot, |cells, id| policy.carry_unnamed(cells, id));
                 let Some(Some((id, state))) = carried else { continue };
                 let Some(plan) = policy.plan(id) else { continue };
@@ -295,14 +292,12 @@ impl Shard {
 
     /// Keys held.
     pub(crate) fn len(&self) -> usize {
-        self.tables.iter().flatten().map(|table| table.len()).sum()
+        self.tables.iter().map(Table::len).sum()
     }
 
     /// Bytes of heap held.
     pub(crate) fn bytes(&self) -> usize {
-        let tables: usize =
-            self.tables.iter().flatten().map(|table| table.bytes() + size_of::<Table>()).sum();
-        tables + self.logs.bytes()
+        self.tables.iter().map(Table::bytes).sum::<usize>() + self.logs.bytes()
     }
 
     pub(crate) fn counts(&self) -> Counts {
