@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use tidegate::{Limiter, PolicyHandle, PolicySet, Reload, Timestamp, TooManyFigures};
+use tidegate::{AdHocStore, Limiter, PolicyHandle, PolicySet, Reload, Timestamp, TooManyFigures};
+use tokio::sync::watch;
 
 use crate::admin_token::AdminToken;
 use crate::config::{Gateway, HeaderSettings};
+use crate::envoy::EnvoyRules;
 use crate::metrics::Metrics;
 
 /// The policy of a request that names none, where there are several: the one of this name.
@@ -30,6 +32,11 @@ pub struct App {
     admin_token: Option<AdminToken>,
     metrics: Metrics,
     draining: AtomicBool,
+    /// Whether new work is welcome, for those who wait to be told.
+    ready: watch::Sender<bool>,
+    envoy: ArcSwap<EnvoyRules>,
+    /// What is charged under figures that came with Envoy's requests.
+    envoy_overrides: AdHocStore,
 }
 
 /// Why a request is under no policy.
@@ -51,6 +58,9 @@ impl App {
             gateway: ArcSwap::default(),
             admin_token: None,
             draining: AtomicBool::new(false),
+            ready: watch::Sender::new(true),
+            envoy: ArcSwap::default(),
+            envoy_overrides: AdHocStore::default(),
         }
     }
 
@@ -79,6 +89,24 @@ impl App {
         App { admin_token: Some(token), ..self }
     }
 
+    /// Answers Envoy by these rules.
+    #[must_use]
+    pub fn with_envoy(self, rules: EnvoyRules) -> Self {
+        self.set_envoy(rules);
+        self
+    }
+
+    /// Keeps what is charged under figures that come with Envoy's requests in this store.
+    #[must_use]
+    pub fn with_envoy_overrides(self, store: AdHocStore) -> Self {
+        App { envoy_overrides: store, ..self }
+    }
+
+    /// Puts other rules for Envoy in force, at once. Reload the policies they name before.
+    pub fn set_envoy(&self, rules: EnvoyRules) {
+        self.envoy.store(Arc::new(rules));
+    }
+
     /// The limiter.
     pub fn limiter(&self) -> &Limiter {
         &self.limiter
@@ -103,6 +131,7 @@ impl App {
     /// Tells whoever asks for readiness to send no more work.
     pub(crate) fn begin_drain(&self) {
         self.draining.store(true, Ordering::Release);
+        self.ready.send_replace(false);
     }
 
     /// The handle on the policy of this name; without one, on the only policy there is, or the default.
@@ -144,6 +173,19 @@ impl App {
 
     pub(crate) fn gateway(&self) -> Arc<Gateway> {
         self.gateway.load_full()
+    }
+
+    pub(crate) fn envoy(&self) -> Arc<EnvoyRules> {
+        self.envoy.load_full()
+    }
+
+    pub(crate) fn envoy_overrides(&self) -> &AdHocStore {
+        &self.envoy_overrides
+    }
+
+    #[cfg(feature = "grpc")]
+    pub(crate) fn watch_ready(&self) -> watch::Receiver<bool> {
+        self.ready.subscribe()
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

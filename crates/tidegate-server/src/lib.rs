@@ -7,7 +7,10 @@
 mod admin_token;
 mod app;
 pub mod config;
+mod envoy;
 mod forward_auth;
+#[cfg(feature = "grpc")]
+pub mod grpc;
 pub mod http;
 mod listen;
 mod metrics;
@@ -17,5 +20,6 @@ mod view;
 
 pub use admin_token::{AdminToken, AdminTokenError};
 pub use app::{App, DEFAULT_POLICY};
+pub use envoy::{Charge, Effect, EnvoyRules, Level, Node, Rule as EnvoyRule};
 pub use listen::{Drain, Listeners, Stopped, run};
 pub use reload::{ReloadError, Reloader};

@@ -79,6 +79,7 @@ impl Reloader {
         })?;
         // After the policies they name.
         self.app.set_gateway(config.gateway().clone());
+        self.app.set_envoy(config.envoy().clone());
         if config.store() != self.store {
             tracing::warn!("max_keys and on_full changed in the file: they take effect at the next start");
         }

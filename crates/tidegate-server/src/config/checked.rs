@@ -7,12 +7,14 @@ use std::path::Path;
 
 use tidegate::{AdHocStore, Limit, MemoryStore, OnFull, Policy, PolicySet, Rate};
 
+use super::envoy;
 use super::errors::{ConfigErrors, Fault, Place, Problems};
 use super::policies::policy;
 use super::raw::{RawConfig, RawHeaders};
 use super::reader::Cursor;
 use super::rules::{self, Gateway};
 use super::yaml::{self, Value};
+use crate::envoy::EnvoyRules;
 
 /// The largest file that is read: 4 MiB.
 pub const MAX_FILE_BYTES: usize = 4 << 20;
@@ -39,6 +41,7 @@ pub struct Config {
     store: StoreSettings,
     headers: HeaderSettings,
     gateway: Gateway,
+    envoy: EnvoyRules,
 }
 
 /// Where state is kept, and its bounds.
@@ -192,6 +195,11 @@ impl Config {
         self.headers
     }
 
+    /// What Envoy's descriptors meet.
+    pub fn envoy(&self) -> &EnvoyRules {
+        &self.envoy
+    }
+
     /// What proxies may ask about, and which are believed.
     pub fn gateway(&self) -> &Gateway {
         &self.gateway
@@ -208,6 +216,7 @@ impl Default for Config {
             store: StoreSettings::default(),
             headers: HeaderSettings::default(),
             gateway: Gateway::default(),
+            envoy: EnvoyRules::default(),
         }
     }
 }
@@ -296,9 +305,11 @@ fn check(raw: &RawConfig, root: &Cursor<'_>, problems: &mut Problems) -> Option<
     let names: Vec<&str> = raw.policies.iter().flatten().map(|(name, _)| &*name.value).collect();
     let rules = rules::rules(&raw.rules, &names, problems);
     let proxies = raw.trusted_proxies.as_ref().map(|raw| rules::proxies(raw, problems));
+    let policies = policies.ok()?;
     Some(Config {
         gateway: Gateway { rules, proxies: proxies.unwrap_or_default() },
-        policies: policies.ok()?,
+        envoy: envoy::rules(&raw.envoy, &policies, problems),
+        policies,
         store: store_settings(raw),
         headers: raw.headers.as_ref().map(header_settings).unwrap_or_default(),
     })

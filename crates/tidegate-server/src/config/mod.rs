@@ -5,6 +5,7 @@
 //! both steps are kept, not only the first.
 
 mod checked;
+mod envoy;
 mod errors;
 mod figures;
 mod leaf;

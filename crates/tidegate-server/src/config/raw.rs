@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use tidegate::{Algorithm, OnFull, Period, Rate, Units};
 
 use super::checked::{HeaderFamily, ResetStyle, StoreKind};
+use super::envoy::raw::{RawDescriptor, read_domains};
 use super::errors::{Fault, Problems, Site};
 use super::leaf::{MaxKeys, Name};
 use super::reader::{At, Cursor, Field, Fields};
@@ -33,6 +34,9 @@ pub(super) struct RawConfig {
     /// The proxies whose word on the original request counts; none unless given.
     #[schemars(default, with = "RawProxies")]
     pub trusted_proxies: Option<RawProxies>,
+    /// What Envoy's descriptors meet, by domain.
+    #[schemars(default, with = "BTreeMap<String, Vec<RawDescriptor>>")]
+    pub envoy: Named<Vec<RawDescriptor>>,
 }
 
 /// Values under names of the user's own, in the file's order.
@@ -133,6 +137,10 @@ impl RawConfig {
             trusted_proxies: file
                 .child("trusted_proxies")
                 .and_then(|node| RawProxies::read(&node, file.problems)),
+            envoy: match file.child("envoy") {
+                Some(node) => read_domains(&node, file.problems),
+                None => Vec::new(),
+            },
         })
     }
 }

@@ -98,6 +98,10 @@ fn schema_refuses_what_is_refused() {
         format!("rules: [{{name: a, key: ip, cost: {{header: x-cost}}}}]\n{right}"),
         format!("trusted_proxies: {{client_ip: x-real-ip}}\n{right}"),
         format!("trusted_proxies: {{addresses: proxy.local}}\n{right}"),
+        format!("envoy: {{edge: {{key: a}}}}\n{right}"),
+        format!("envoy: {{edge: [{{policy: api}}]}}\n{right}"),
+        format!("envoy: {{edge: [{{key: a, charge: all}}]}}\n{right}"),
+        format!("envoy: {{edge: [{{key: a, shadow: 'yes'}}]}}\n{right}"),
         "policies: {}".to_owned(),
         "{}".to_owned(),
     ];
@@ -122,6 +126,7 @@ fn every_field_of_the_schema_is_read_and_explained() {
         (&schema["$defs"]["Match"], json!("match")),
         (&schema["$defs"]["HeaderCost"], json!("cost")),
         (&schema["$defs"]["TrustedProxies"], json!("trusted_proxies")),
+        (&schema["$defs"]["Descriptor"], json!("descriptor")),
     ];
     let mut seen = 0;
     for (object, home) in homes {
@@ -131,6 +136,7 @@ fn every_field_of_the_schema_is_read_and_explained() {
             let document = match home.as_str() {
                 None => nothing,
                 Some("rule") => json!({ "rules": [nothing] }),
+                Some("descriptor") => json!({ "envoy": { "edge": [nothing] } }),
                 Some(home @ ("match" | "cost")) => json!({ "rules": [{ home: nothing }] }),
                 Some("limit") => json!({ "policies": { "p": { "limits": [nothing] } } }),
                 Some(home) => json!({ home: nothing }),
@@ -140,5 +146,5 @@ fn every_field_of_the_schema_is_read_and_explained() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 6 + 2 + 2 + 8 + 7 + 4 + 3 + 2);
+    assert_eq!(seen, 7 + 2 + 2 + 8 + 7 + 4 + 3 + 2 + 12);
 }

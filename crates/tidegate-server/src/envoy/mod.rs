@@ -1,0 +1,14 @@
+//! Envoy's rate limit service, apart from the wire: which limits descriptors meet, and what is decided.
+//!
+//! Descriptors meet a tree of [`EnvoyRules`], entry by entry, as they do in envoyproxy/ratelimit: first a node of
+//! the very key and value, then those with a `*` in the order of the file, then the one of the key alone.
+
+mod answer;
+mod decide;
+mod request;
+mod tree;
+
+pub(crate) use answer::{Answer, CurrentLimit, Status};
+pub(crate) use decide::decide;
+pub(crate) use request::{Descriptor, Override, Refused, Request, Unit};
+pub use tree::{Charge, Effect, EnvoyRules, Level, Node, Rule};

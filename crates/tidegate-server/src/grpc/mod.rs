@@ -1,0 +1,12 @@
+//! The gRPC door: Envoy's rate limit service, and health.
+
+mod health;
+pub mod messages;
+mod rate_limit;
+mod route;
+mod serve;
+
+pub use serve::serve;
+
+/// The rate limit service's full name.
+pub const RATE_LIMIT_SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";

@@ -1,0 +1,118 @@
+//! `ShouldRateLimit`: the message decoded, decided, encoded.
+
+use std::future::{Ready, ready};
+use std::sync::Arc;
+
+use tonic::codegen::Service;
+use tonic::{Request, Response, Status};
+
+use super::messages::{
+    Code, DescriptorStatus, HeaderValue, RateLimit, RateLimitOverride, RateLimitRequest, RateLimitResponse,
+    Unit as Wire,
+};
+use crate::app::App;
+use crate::envoy::{self, Answer, CurrentLimit, Descriptor, Override, Refused, Unit};
+
+/// A limit is an answer, never an error: Envoy lets pass what ends in one.
+#[derive(Debug, Clone)]
+pub(super) struct ShouldRateLimit(pub Arc<App>);
+
+impl Service<Request<RateLimitRequest>> for ShouldRateLimit {
+    type Response = Response<RateLimitResponse>;
+    type Error = Status;
+    type Future = Ready<Result<Self::Response, Status>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Status>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RateLimitRequest>) -> Self::Future {
+        let answer = decide(&self.0, request.get_ref());
+        ready(answer.map(|answer| Response::new(encode(&answer))).map_err(status))
+    }
+}
+
+fn decide(app: &App, message: &RateLimitRequest) -> Result<Answer, Refused> {
+    let descriptors = message.descriptors.iter().enumerate().map(|(index, descriptor)| {
+        Ok(Descriptor {
+            entries: descriptor.entries.iter().map(|entry| (&*entry.key, &*entry.value)).collect(),
+            limit: descriptor.limit.map(|limit| brought(index, limit)).transpose()?,
+            hits: descriptor.hits_addend,
+            gives_back: descriptor.is_negative_hits,
+        })
+    });
+    let request = envoy::Request {
+        domain: &message.domain,
+        descriptors: descriptors.collect::<Result<_, _>>()?,
+        hits_addend: message.hits_addend,
+    };
+    envoy::decide(app, &app.envoy(), &request)
+}
+
+fn brought(index: usize, limit: RateLimitOverride) -> Result<Override, Refused> {
+    let unit = Wire::try_from(limit.unit).ok().and_then(|unit| match unit {
+        Wire::Second => Some(Unit::Second),
+        Wire::Minute => Some(Unit::Minute),
+        Wire::Hour => Some(Unit::Hour),
+        Wire::Day => Some(Unit::Day),
+        Wire::Month => Some(Unit::Month),
+        Wire::Year => Some(Unit::Year),
+        // Of this message's own enumeration it is not.
+        Wire::Week | Wire::Unknown => None,
+    });
+    let unit = unit.ok_or_else(|| Refused::Unit { index, unit: limit.unit.to_string() })?;
+    Ok(Override { requests: limit.requests_per_unit, unit })
+}
+
+fn encode(answer: &Answer) -> RateLimitResponse {
+    let headers = answer.headers.iter().map(|(name, value)| HeaderValue {
+        key: name.as_str().to_owned(),
+        value: String::from_utf8_lossy(value.as_bytes()).into_owned(),
+    });
+    RateLimitResponse {
+        overall_code: code(answer.over).into(),
+        statuses: answer.statuses.iter().map(descriptor_status).collect(),
+        response_headers_to_add: headers.collect(),
+        raw_body: answer.body.clone().into_bytes(),
+    }
+}
+
+fn descriptor_status(status: &envoy::Status) -> DescriptorStatus {
+    const MICROS: u128 = 1_000_000;
+    DescriptorStatus {
+        code: code(status.over).into(),
+        current_limit: status.limit.as_ref().map(current_limit),
+        limit_remaining: status.remaining,
+        duration_until_reset: status.reset.map(|wait| prost_types::Duration {
+            seconds: i64::try_from(wait.as_micros() / MICROS).unwrap_or(i64::MAX),
+            nanos: (wait.as_micros() % MICROS) as i32 * 1_000,
+        }),
+    }
+}
+
+fn current_limit(limit: &CurrentLimit) -> RateLimit {
+    let unit = limit.unit.map_or(Wire::Unknown, |unit| match unit {
+        Unit::Second => Wire::Second,
+        Unit::Minute => Wire::Minute,
+        Unit::Hour => Wire::Hour,
+        Unit::Day => Wire::Day,
+        Unit::Week => Wire::Week,
+        Unit::Month => Wire::Month,
+        Unit::Year => Wire::Year,
+    });
+    RateLimit { requests_per_unit: limit.requests, unit: unit.into(), name: limit.name.clone() }
+}
+
+fn code(over: bool) -> Code {
+    if over { Code::OverLimit } else { Code::Ok }
+}
+
+/// As envoyproxy/ratelimit answers: UNKNOWN for a question without a domain, descriptors or limits.
+fn status(refused: Refused) -> Status {
+    let text = refused.to_string();
+    match refused {
+        Refused::NoDomain | Refused::NoDescriptors | Refused::NoRules => Status::unknown(text),
+        Refused::Hits { .. } | Refused::Unit { .. } => Status::invalid_argument(text),
+        Refused::Changing { .. } => Status::unavailable(text),
+    }
+}

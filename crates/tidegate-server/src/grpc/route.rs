@@ -1,0 +1,98 @@
+//! From a path to the service that answers it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, Request, Response};
+use hyper::body::Incoming;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::server::Grpc;
+use tonic_health::pb::health_server::HealthServer;
+use tonic_prost::ProstCodec;
+
+use super::health::HealthService;
+use super::rate_limit::ShouldRateLimit;
+use crate::app::App;
+
+const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const HEALTH: &str = "/grpc.health.v1.Health/";
+/// Bytes of a request: thousands of descriptors.
+const MOST_BYTES: usize = 1 << 20;
+
+/// All services of the door.
+#[derive(Debug, Clone)]
+pub(crate) struct Routes {
+    app: Arc<App>,
+    health: HealthServer<HealthService>,
+}
+
+impl Routes {
+    pub fn new(app: Arc<App>) -> Self {
+        Routes { health: HealthServer::new(HealthService(Arc::clone(&app))), app }
+    }
+
+    /// Answers one call, in the time that its caller gives it.
+    pub async fn call(mut self, request: Request<Incoming>) -> Response<Body> {
+        let deadline = timeout(request.headers());
+        let path = request.uri().path();
+        // A watch lasts as long as its caller likes: the deadline is for calls that are answered once.
+        if path.starts_with(HEALTH) {
+            return self.health.call(request).await.unwrap_or_else(|never| match never {});
+        }
+        if path != SHOULD_RATE_LIMIT {
+            return Status::unimplemented(format!("{path}: no such method")).into_http();
+        }
+        let mut grpc = Grpc::new(ProstCodec::default()).max_decoding_message_size(MOST_BYTES);
+        let answered = grpc.unary(ShouldRateLimit(self.app), request);
+        match deadline {
+            None => answered.await,
+            Some(deadline) => match tokio::time::timeout(deadline, answered).await {
+                Ok(response) => response,
+                Err(_) => Status::deadline_exceeded("the time the caller gave is over").into_http(),
+            },
+        }
+    }
+}
+
+/// The `grpc-timeout` of a call: at most eight digits and a unit. One that cannot be read is none.
+fn timeout(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let amount: u64 = digits.parse().ok()?;
+    match unit {
+        "H" => Some(Duration::from_secs(amount * 60 * 60)),
+        "M" => Some(Duration::from_secs(amount * 60)),
+        "S" => Some(Duration::from_secs(amount)),
+        "m" => Some(Duration::from_millis(amount)),
+        "u" => Some(Duration::from_micros(amount)),
+        "n" => Some(Duration::from_nanos(amount)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn timeouts_are_read_as_grpc_writes_them() {
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("grpc-timeout", text.parse().unwrap());
+            timeout(&headers)
+        };
+        assert_eq!(read("20m"), Some(Duration::from_millis(20)));
+        assert_eq!(read("19999u"), Some(Duration::from_micros(19_999)));
+        assert_eq!(read("99999999H"), Some(Duration::from_secs(99_999_999 * 3_600)));
+        for wrong in ["", "m", "1", "1d", "-1S", "+1S", "123456789S", "1 S"] {
+            assert_eq!(read(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(timeout(&HeaderMap::new()), None);
+    }
+}

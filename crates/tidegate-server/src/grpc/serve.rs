@@ -1,0 +1,139 @@
+//! The wire: HTTP/2 connections in, and their end.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tidegate::Wait;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use super::route::Routes;
+use crate::app::App;
+use crate::listen::Stopped;
+
+/// The pause after the system had no room for another connection.
+const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
+/// Calls at once on one connection: a proxy keeps few connections and sends everything over them.
+const MOST_STREAMS: u32 = 4_096;
+/// A peer that is silent for so long is asked whether it is there, and given as long again to answer.
+const SILENT_FOR: Duration = Duration::from_secs(60);
+/// Bytes of a call's head.
+const MOST_HEAD_BYTES: u32 = 16 << 10;
+
+/// Serves gRPC until `shutdown` is done; what is under way may then take `grace`. Dropping the future cuts every
+/// connection.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use tidegate::Limiter;
+/// use tidegate_server::{App, Stopped, config::Config, grpc};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// let app = Arc::new(App::new(Limiter::new(Config::default().policies().clone())));
+/// let stop_at_once = std::future::ready(());
+/// assert_eq!(grpc::serve(listener, app, Duration::from_secs(1), stop_at_once).await, Stopped::Drained);
+/// # Ok(())
+/// # }
+/// ```
+pub async fn serve(
+    listener: TcpListener,
+    app: Arc<App>,
+    grace: Duration,
+    shutdown: impl Future<Output = ()>,
+) -> Stopped {
+    let mut reception = Reception::new(listener, app);
+    reception.take_in_until(shutdown).await;
+    reception.close(grace).await
+}
+
+/// A listener and the connections it has taken in.
+pub(crate) struct Reception {
+    listener: TcpListener,
+    app: Arc<App>,
+    routes: Routes,
+    /// Dropped, it ends them all.
+    connections: JoinSet<()>,
+    graceful: GracefulShutdown,
+}
+
+impl Reception {
+    pub(crate) fn new(listener: TcpListener, app: Arc<App>) -> Self {
+        let routes = Routes::new(Arc::clone(&app));
+        let (connections, graceful) = (JoinSet::new(), GracefulShutdown::new());
+        Reception { listener, app, routes, connections, graceful }
+    }
+
+    pub(crate) async fn take_in_until(&mut self, over: impl Future<Output = ()>) {
+        let mut over = std::pin::pin!(over);
+        loop {
+            tokio::select! {
+                () = &mut over => return,
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => self.take_in(stream),
+                    Err(error) => self.could_not_accept(&error).await,
+                },
+                Some(_) = self.connections.join_next() => {}
+            }
+        }
+    }
+
+    fn take_in(&mut self, stream: TcpStream) {
+        // Answers are small and whole: waiting to fill a packet only delays them.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!("TCP_NODELAY could not be set: {error}");
+        }
+        let routes = self.routes.clone();
+        let service = service_fn(move |request| {
+            let answered = routes.clone().call(request);
+            async { Ok::<_, Infallible>(answered.await) }
+        });
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(MOST_STREAMS)
+            .max_header_list_size(MOST_HEAD_BYTES)
+            .keep_alive_interval(SILENT_FOR)
+            .keep_alive_timeout(SILENT_FOR)
+            .serve_connection(TokioIo::new(stream), service);
+        let connection = self.graceful.watch(connection);
+        self.connections.spawn(async {
+            if let Err(error) = connection.await {
+                tracing::debug!("a gRPC connection ended early: {error}");
+            }
+        });
+    }
+
+    async fn could_not_accept(&self, error: &io::Error) {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+            return;
+        }
+        tracing::error!("no more connections can be taken in: {error} (raise the limit of open files)");
+        // Else this would spin until somebody hangs up.
+        self.sleep(NO_ROOM_PAUSE).await;
+    }
+
+    pub(crate) async fn close(self, grace: Duration) -> Stopped {
+        let over = self.sleep(grace);
+        let Reception { listener, mut connections, graceful, .. } = self;
+        drop(listener);
+        tokio::select! {
+            () = graceful.shutdown() => Stopped::Drained,
+            () = over => {
+                while connections.try_join_next().is_some() {}
+                Stopped::Cut { connections: connections.len() }
+            }
+        }
+    }
+
+    fn sleep(&self, wait: Duration) -> tidegate::clock::Sleep {
+        self.app.limiter().clock().sleep_until(self.app.now().saturating_add(Wait::from(wait)))
+    }
+}

@@ -1,0 +1,147 @@
+//! What is answered to which descriptors.
+
+use std::time::Duration;
+
+use tidegate_server::grpc::messages::{
+    RateLimit, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, RateLimitResponse, Unit,
+};
+use tonic::Code;
+
+use super::server::{codes, descriptor, start};
+
+const CONFIG: &str = "
+policies:
+  tenant: {limits: [{name: minute, algorithm: fixed_window, limit: 10, window: 1min}]}
+  user: {limits: [{algorithm: token_bucket, capacity: 2, refill: 1/s}]}
+  cost: {limits: [{algorithm: fixed_window, limit: 1000, window: 1min}]}
+envoy:
+  edge:
+    - {key: tenant, policy: tenant, descriptors: [{key: path, value: /free*, unlimited: true}]}
+    - {key: user, policy: user}
+    - {key: cost, policy: cost, charge: always}
+    - {key: trial, policy: user, shadow: true}
+    - {key: pool, value: a, policy: user, quota: true}
+    - {key: pool, value: b, policy: user, quota: true}
+    - {key: plan, policy: user, name: plan, replaces: [base]}
+    - {key: base, policy: user, name: base}
+";
+
+fn hits(entries: &[(&str, &str)], hits: u64) -> RateLimitDescriptor {
+    RateLimitDescriptor { hits_addend: Some(hits), ..descriptor(entries) }
+}
+
+fn header<'a>(answer: &'a RateLimitResponse, name: &str) -> Option<&'a str> {
+    answer.response_headers_to_add.iter().find(|header| header.key == name).map(|header| &*header.value)
+}
+
+#[tokio::test]
+async fn statuses_come_in_order_with_figures_and_headers() {
+    let server = start(CONFIG).await;
+    let asked =
+        [descriptor(&[("tenant", "acme")]), descriptor(&[("no", "limit")]), descriptor(&[("user", "ann")])];
+    let answer = server.descriptors(&asked).await;
+    assert_eq!(codes(&answer), (true, vec![true, true, true]));
+    let [tenant, unmet, user] = &answer.statuses[..] else { panic!("{answer:?}") };
+    let limit = RateLimit { requests_per_unit: 10, unit: Unit::Minute.into(), name: "minute".into() };
+    assert_eq!((tenant.current_limit.as_ref(), tenant.limit_remaining), (Some(&limit), 9));
+    assert_eq!(tenant.duration_until_reset.unwrap().seconds, 60);
+    assert_eq!((unmet.current_limit.as_ref(), unmet.limit_remaining), (None, 0));
+    assert_eq!(user.limit_remaining, 1);
+    assert_eq!(
+        user.current_limit.as_ref().unwrap().unit,
+        i32::from(Unit::Unknown),
+        "two seconds are no unit"
+    );
+    assert_eq!(header(&answer, "x-ratelimit-remaining"), Some("1"), "the one with least left binds");
+    assert!(answer.raw_body.is_empty());
+}
+
+#[tokio::test]
+async fn a_denied_descriptor_drains_none_of_its_siblings() {
+    let server = start(CONFIG).await;
+    let both = [descriptor(&[("tenant", "acme")]), descriptor(&[("user", "ann")])];
+    for _ in 0..2 {
+        assert!(codes(&server.descriptors(&both).await).0);
+    }
+    for _ in 0..3 {
+        let answer = server.descriptors(&both).await;
+        assert_eq!(codes(&answer), (false, vec![true, false]));
+        assert_eq!(header(&answer, "retry-after"), Some("1"));
+        assert!(String::from_utf8_lossy(&answer.raw_body).contains("quota-exceeded"));
+    }
+    let peek = server.descriptors(&[hits(&[("tenant", "acme")], 0)]).await;
+    assert_eq!(peek.statuses[0].limit_remaining, 8);
+    server.clock.advance(Duration::from_secs(1));
+    assert!(codes(&server.descriptors(&both).await).0);
+}
+
+#[tokio::test]
+async fn costs_known_afterwards_count() {
+    let server = start(CONFIG).await;
+    let cost = |units| [hits(&[("cost", "llm")], units)];
+    assert!(codes(&server.descriptors(&cost(0)).await).0);
+    assert!(!codes(&server.descriptors(&cost(1500)).await).0, "it did not fit, and is charged all the same");
+    assert!(!codes(&server.descriptors(&cost(0)).await).0);
+    server.clock.advance(Duration::from_secs(60));
+    assert!(codes(&server.descriptors(&cost(1000)).await).0);
+    assert!(codes(&server.descriptors(&cost(0)).await).0, "all of it is used, none overdrawn");
+}
+
+#[tokio::test]
+async fn hits_are_the_descriptor_s_else_the_request_s_else_one() {
+    let server = start(CONFIG).await;
+    let ask = |own, shared| RateLimitRequest {
+        domain: "edge".into(),
+        descriptors: vec![RateLimitDescriptor { hits_addend: own, ..descriptor(&[("tenant", "acme")]) }],
+        hits_addend: shared,
+    };
+    for (own, shared, left) in [(None, 0, 9), (None, 3, 6), (Some(2), 3, 4), (Some(0), 3, 4)] {
+        assert_eq!(server.ask(ask(own, shared)).await.unwrap().statuses[0].limit_remaining, left);
+    }
+    let mut back = ask(Some(5), 0);
+    back.descriptors[0].is_negative_hits = true;
+    assert_eq!(server.ask(back).await.unwrap().statuses[0].limit_remaining, 9);
+}
+
+#[tokio::test]
+async fn unlimited_shadow_quota_and_replaced() {
+    let server = start(CONFIG).await;
+    let free = server.descriptors(&[descriptor(&[("tenant", "acme"), ("path", "/free/x")])]).await;
+    assert_eq!((codes(&free).0, free.statuses[0].limit_remaining), (true, u32::MAX));
+    let trial = server.descriptors(&[hits(&[("trial", "t")], 3)]).await;
+    assert_eq!((codes(&trial), trial.statuses[0].limit_remaining), ((true, vec![true]), 0));
+    let pools = |a, b| [hits(&[("pool", "a")], a), hits(&[("pool", "b")], b)];
+    assert_eq!(codes(&server.descriptors(&pools(3, 1)).await), (true, vec![false, true]));
+    assert_eq!(codes(&server.descriptors(&pools(3, 3)).await), (false, vec![false, false]));
+    let replaced = server.descriptors(&[descriptor(&[("plan", "p")]), hits(&[("base", "b")], 9)]).await;
+    assert_eq!(codes(&replaced), (true, vec![true, true]));
+    assert!(replaced.statuses[1].current_limit.is_none());
+}
+
+#[tokio::test]
+async fn figures_that_come_along_win_and_are_given_back_if_others_refuse() {
+    let server = start(CONFIG).await;
+    let limit = Some(RateLimitOverride { requests_per_unit: 3, unit: Unit::Hour.into() });
+    let own = RateLimitDescriptor { limit, ..descriptor(&[("user", "ann")]) };
+    let answer = server.descriptors(std::slice::from_ref(&own)).await;
+    assert_eq!(answer.statuses[0].limit_remaining, 2);
+    let current = answer.statuses[0].current_limit.clone().unwrap();
+    assert_eq!((current.requests_per_unit, current.unit), (3, Unit::Hour.into()));
+    assert!(!codes(&server.descriptors(&[own.clone(), hits(&[("user", "bob")], 3)]).await).0);
+    assert_eq!(server.descriptors(&[own]).await.statuses[0].limit_remaining, 1);
+}
+
+#[tokio::test]
+async fn what_has_no_answer_is_an_error_and_a_limit_never_is() {
+    let server = start(CONFIG).await;
+    let one = || vec![descriptor(&[("user", "ann")])];
+    let ask =
+        |domain: &str, descriptors| RateLimitRequest { domain: domain.into(), descriptors, hits_addend: 0 };
+    assert_eq!(server.ask(ask("", one())).await.unwrap_err().code(), Code::Unknown);
+    assert_eq!(server.ask(ask("edge", vec![])).await.unwrap_err().code(), Code::Unknown);
+    let much = vec![hits(&[("user", "ann")], u64::MAX)];
+    assert_eq!(server.ask(ask("edge", much)).await.unwrap_err().code(), Code::InvalidArgument);
+    assert!(codes(&server.ask(ask("other", one())).await.unwrap()).0, "no limits in the domain");
+    let none = start("policies: {a: {limits: [{algorithm: gcra, rate: 1/s, burst: 1}]}}").await;
+    assert_eq!(none.ask(ask("edge", one())).await.unwrap_err().code(), Code::Unknown);
+}
