@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tidegate::{KeyPattern, Limit, OnFull, Plan, Policy};
 use tidegate_server::config::{
-    Config, ConfigErrors, LoadError, Severity, headers_in_words, limit_in_words, proxies_in_words,
-    rule_in_words, show_period, show_rate, store_in_words, warnings,
+    Config, ConfigErrors, LoadError, Severity, descriptors_in_words, headers_in_words, limit_in_words,
+    proxies_in_words, rule_in_words, show_period, show_rate, store_in_words, warnings,
 };
 
 /// Overrides and remarks shown of each kind in text; JSON has them all.
@@ -87,6 +87,7 @@ fn in_text(config: &Config, file: &str) -> String {
         policy_in_text(policy, &mut text);
     }
     rules_in_text(config, &mut text);
+    envoy_in_text(config, &mut text);
     let remarks = warnings(config);
     for severity in [Severity::Warning, Severity::Note] {
         let of_kind: Vec<String> =
@@ -109,6 +110,17 @@ fn rules_in_text(config: &Config, text: &mut String) {
         let _ = writeln!(text, "rule {}\n  {}", rule.name(), rule_in_words(rule));
     }
     and_more(gateway.rules().len(), "rules", text);
+}
+
+fn envoy_in_text(config: &Config, text: &mut String) {
+    for (domain, descriptors) in config.envoy().domains() {
+        let _ = writeln!(text, "\nenvoy domain {domain}");
+        let lines = descriptors_in_words(descriptors);
+        for line in lines.iter().take(MOST_SHOWN) {
+            let _ = writeln!(text, "  {line}");
+        }
+        and_more(lines.len(), "descriptors", text);
+    }
 }
 
 fn policy_in_text(policy: &Policy, text: &mut String) {
@@ -169,6 +181,9 @@ fn in_json(config: &Config, file: &str) -> Value {
         "rules": config.gateway().rules().iter().map(|rule| {
             json!({ "name": rule.name(), "policy": rule.policy(), "words": rule_in_words(rule) })
         }).collect::<Vec<_>>(),
+        "envoy": config.envoy().domains().map(|(domain, descriptors)| {
+            (domain.to_owned(), json!(descriptors_in_words(descriptors)))
+        }).collect::<serde_json::Map<_, _>>(),
         "warnings": warnings.collect::<Vec<_>>(),
     })
 }

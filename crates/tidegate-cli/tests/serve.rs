@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -22,6 +23,8 @@ const FIVE: &str = "policies: {api: {limits: [{algorithm: token_bucket, capacity
 struct Server {
     process: Child,
     address: String,
+    /// Where Envoy asks, if it may.
+    grpc: Option<String>,
     /// Where Redis clients are let in, if they are.
     resp: Option<String>,
     log: Receiver<String>,
@@ -36,7 +39,7 @@ fn serve(args: &[&str]) -> Command {
         command.env_remove(name);
     }
     command.arg("serve").args(args).env("TIDEGATE_LISTEN_HTTP", "127.0.0.1:0");
-    command.env("TIDEGATE_LISTEN_RESP", "127.0.0.1:0");
+    command.env("TIDEGATE_LISTEN_GRPC", "127.0.0.1:0").env("TIDEGATE_LISTEN_RESP", "127.0.0.1:0");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -60,19 +63,22 @@ impl Server {
     }
 
     fn of(mut command: Command) -> Self {
-        let without_resp = command.get_args().any(|argument| argument == "off");
+        let shut = command.get_args().filter(|argument| *argument == "off").count();
         let mut process = command.spawn().unwrap();
         let log = lines(process.stderr.take().unwrap());
         let out = lines(process.stdout.take().unwrap());
-        let line = out.recv_timeout(PATIENCE).unwrap_or_else(|_| {
-            let said: Vec<String> = log.iter().collect();
-            panic!("it did not start: {said:?}")
-        });
-        let address = line.strip_prefix("listening http ").unwrap().to_owned();
-        // Both lines are printed at once; where there is no second one, there is nothing to wait for.
-        let resp = out.recv_timeout(if without_resp { Duration::ZERO } else { PATIENCE }).ok();
-        let resp = resp.map(|line| line.strip_prefix("listening resp ").unwrap().to_owned());
-        Server { process, address, resp, log, read: Vec::new() }
+        let mut doors = HashMap::new();
+        for _ in 0..3 - shut {
+            let line = out.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+                let said: Vec<String> = log.iter().collect();
+                panic!("it did not start: {said:?}")
+            });
+            let (door, address) = line.strip_prefix("listening ").unwrap().split_once(' ').unwrap();
+            doors.insert(door.to_owned(), address.to_owned());
+        }
+        let address = doors.remove("http").unwrap();
+        let (grpc, resp) = (doors.remove("grpc"), doors.remove("resp"));
+        Server { process, address, grpc, resp, log, read: Vec::new() }
     }
 
     /// Waits for a line of the log that contains this.
@@ -445,4 +451,44 @@ fn redis_clients_are_drained_too() {
     server.signal("TERM");
     assert!(server.ended().success());
     assert_eq!(stream.read(&mut told).unwrap(), 0);
+}
+
+/// An HTTP/2 connection's beginning, and the server's first frame: its settings.
+fn http2(address: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).unwrap();
+    assert_eq!(head[3], 4, "SETTINGS");
+    stream
+}
+
+#[test]
+fn envoy_is_let_in_and_told_when_the_server_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let envoy = "envoy: {edge: [{key: remote_address, policy: api}]}";
+    let config = file(folder.path(), "tidegate.yaml", &format!("{envoy}\n{FIVE}"));
+    let mut server = Server::start(&["--config", &config, "--drain-timeout", "1h"]);
+    server.says("Envoy's rate limit service for the domain edge");
+    let mut connection = http2(server.grpc.as_ref().unwrap());
+    server.signal("TERM");
+    // GOAWAY is the seventh kind of frame; a client then hangs up, as this one does.
+    let mut said = Vec::new();
+    let mut byte = [0; 1];
+    while !said.windows(4).any(|four| four == [8, 7, 0, 0]) {
+        connection.read_exact(&mut byte).unwrap();
+        said.push(byte[0]);
+    }
+    drop(connection);
+    assert!(server.ended().success());
+}
+
+#[test]
+fn the_grpc_door_can_be_left_shut() {
+    let mut server = Server::start(&["--listen-grpc", "off"]);
+    assert_eq!(server.grpc, None);
+    server.says("grpc     off");
+    let (code, _, err) = ended(serve(&["--listen-grpc", "nonsense"]));
+    assert_eq!(code, Some(1));
+    assert!(err.contains("--listen-grpc nonsense: not an address"), "{err}");
 }

@@ -128,3 +128,18 @@ fn what_cannot_be_read_is_another_failure() {
     assert_eq!(validate(&[], "").0, 2);
     assert_eq!(validate(&["--format", "xml", "-"], "").0, 2);
 }
+
+#[test]
+fn what_envoy_meets_is_told() {
+    let envoy = "envoy:\n  edge: [{key: tenant, policy: api, descriptors: [{key: path, value: /free*, unlimited: true}]}]";
+    let text = format!("{RIGHT}{envoy}\n");
+    let (code, out, err) = validate(&["-"], &text);
+    assert_eq!((code, &*err), (0, ""));
+    assert!(
+        out.contains("\nenvoy domain edge\n  tenant: api\n  tenant, path = /free*: unlimited\n"),
+        "{out}"
+    );
+    let (_, out, _) = validate(&["--format", "json", "-"], &text);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["envoy"]["edge"][1], "tenant, path = /free*: unlimited");
+}

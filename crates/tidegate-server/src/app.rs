@@ -183,7 +183,6 @@ impl App {
         &self.envoy_overrides
     }
 
-    #[cfg(feature = "grpc")]
     pub(crate) fn watch_ready(&self) -> watch::Receiver<bool> {
         self.ready.subscribe()
     }

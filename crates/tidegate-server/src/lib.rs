@@ -1,4 +1,4 @@
-//! Tidegate, the server: a limiter behind HTTP and RESP.
+//! Tidegate, the server: a limiter behind HTTP, gRPC and RESP.
 //!
 //! [`run`] takes bound listeners, an [`App`] and any future as the signal to stop. Each door decodes a request, asks
 //! the [`tidegate::Limiter`] and encodes its answer, on the same task; it decides nothing itself.
@@ -9,7 +9,6 @@ mod app;
 pub mod config;
 mod envoy;
 mod forward_auth;
-#[cfg(feature = "grpc")]
 pub mod grpc;
 pub mod http;
 mod listen;

@@ -16,9 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::app::App;
-use crate::forward_auth;
-use crate::http;
-use crate::resp::{self, Reception};
+use crate::{forward_auth, grpc, http, resp};
 
 /// A connection that sends no whole request head for so long is closed, an idle one too.
 const HEAD_WITHIN: Duration = Duration::from_secs(60);
@@ -37,6 +35,8 @@ const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
 pub struct Listeners {
     /// HTTP/1.1, without encryption.
     pub http: TcpListener,
+    /// gRPC: Envoy's rate limit service over HTTP/2, without encryption; `None` for no such door.
+    pub grpc: Option<TcpListener>,
     /// RESP, without encryption, and what its connections share; `None` for no such door.
     pub resp: Option<(TcpListener, Arc<resp::Door>)>,
 }
@@ -44,7 +44,13 @@ pub struct Listeners {
 impl Listeners {
     /// HTTP alone.
     pub fn http(listener: TcpListener) -> Self {
-        Listeners { http: listener, resp: None }
+        Listeners { http: listener, grpc: None, resp: None }
+    }
+
+    /// gRPC as well.
+    #[must_use]
+    pub fn with_grpc(self, listener: TcpListener) -> Self {
+        Listeners { grpc: Some(listener), ..self }
     }
 
     /// RESP as well.
@@ -113,8 +119,9 @@ pub async fn run(
             app: Arc::clone(&app),
         },
     };
-    let resp = listeners.resp.map(|(listener, door)| Reception::new(listener, door));
-    let mut doors = Doors { http, resp };
+    let grpc = listeners.grpc.map(|listener| grpc::Reception::new(listener, Arc::clone(&app)));
+    let resp = listeners.resp.map(|(listener, door)| resp::Reception::new(listener, door));
+    let mut doors = Doors { http, grpc, resp };
     doors.take_in_until(shutdown).await;
     app.begin_drain();
     if !drain.notice.is_zero() {
@@ -127,12 +134,19 @@ pub async fn run(
 /// All doors, open at once and closed at once.
 struct Doors {
     http: HttpDoor,
-    resp: Option<Reception>,
+    grpc: Option<grpc::Reception>,
+    resp: Option<resp::Reception>,
 }
 
 impl Doors {
     async fn take_in_until(&mut self, over: impl Future<Output = ()>) {
-        let Doors { http, resp } = self;
+        let Doors { http, grpc, resp } = self;
+        let grpc = async {
+            match grpc {
+                Some(grpc) => grpc.take_in_until(pending()).await,
+                None => pending().await,
+            }
+        };
         let resp = async {
             match resp {
                 Some(resp) => resp.take_in_until(pending()).await,
@@ -142,19 +156,26 @@ impl Doors {
         tokio::select! {
             () = over => {}
             () = http.take_in_until(pending()) => {}
+            () = grpc => {}
             () = resp => {}
         }
     }
 
     async fn close(self, grace: Duration) -> Stopped {
+        let grpc = async {
+            match self.grpc {
+                Some(grpc) => grpc.close(grace).await,
+                None => Stopped::Drained,
+            }
+        };
         let resp = async {
             match self.resp {
                 Some(resp) => resp.close(grace).await,
                 None => Stopped::Drained,
             }
         };
-        let (http, resp) = tokio::join!(self.http.close(grace), resp);
-        match http.cut() + resp.cut() {
+        let (http, grpc, resp) = tokio::join!(self.http.close(grace), grpc, resp);
+        match http.cut() + grpc.cut() + resp.cut() {
             0 => Stopped::Drained,
             connections => Stopped::Cut { connections },
         }
@@ -258,7 +279,7 @@ impl Connected {
     }
 }
 
-async fn could_not_accept(app: &App, error: &io::Error) {
+pub(crate) async fn could_not_accept(app: &App, error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
         return;
@@ -270,7 +291,7 @@ async fn could_not_accept(app: &App, error: &io::Error) {
 
 /// Those that the system has let in already and nobody has accepted; then nobody is let in any more. When a listener
 /// goes, the system resets them, and what they have sent would be lost.
-fn who_waits(listener: TcpListener) -> Vec<TcpStream> {
+pub(crate) fn who_waits(listener: TcpListener) -> Vec<TcpStream> {
     let mut waiting = Vec::new();
     // The system itself is asked: the runtime knows only of those it has been told of.
     let Ok(listener) = listener.into_std() else { return waiting };

@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 
 use tidegate::{Policy, PolicySet};
-use tidegate_server::DEFAULT_POLICY;
 use tidegate_server::config::{Severity, headers_in_words, limit_in_words, store_in_words, warnings};
+use tidegate_server::{DEFAULT_POLICY, EnvoyRules};
 
 use super::logging::LogFormat;
 use super::settings::{ServeArgs, Settings};
@@ -18,7 +18,17 @@ const MOST_LIMITS: usize = 12;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Doors {
     pub http: SocketAddr,
+    pub grpc: Option<SocketAddr>,
     pub resp: Option<SocketAddr>,
+}
+
+impl Doors {
+    /// A line for each, for programs.
+    pub fn lines(&self) -> String {
+        let doors = [("http", Some(self.http)), ("grpc", self.grpc), ("resp", self.resp)];
+        let line = |(name, at): (&str, Option<SocketAddr>)| at.map(|at| format!("listening {name} {at}\n"));
+        doors.into_iter().filter_map(line).collect()
+    }
 }
 
 /// Tells people on standard error; in a log that programs read, as one event.
@@ -26,8 +36,9 @@ pub(super) fn show(args: &ServeArgs, settings: &Settings, doors: Doors) {
     match args.log_format {
         LogFormat::Json => {
             let (version, policies) = (env!("CARGO_PKG_VERSION"), settings.config.policies().len());
-            let resp = doors.resp.map(tracing::field::display);
-            tracing::info!(version, http = %doors.http, resp, policies, "started");
+            let (grpc, resp) =
+                (doors.grpc.map(tracing::field::display), doors.resp.map(tracing::field::display));
+            tracing::info!(version, http = %doors.http, grpc, resp, policies, "started");
         }
         // Nothing is lost if nobody can read it.
         LogFormat::Text => drop(io::stderr().write_all(text(settings, doors).as_bytes())),
@@ -55,6 +66,10 @@ fn text(settings: &Settings, doors: Doors) -> String {
     let _ = writeln!(text, "headers  {}", headers_in_words(&settings.headers));
     let _ = writeln!(text, "admin    {admin}");
     let _ = writeln!(text, "http     {url}   try it on {url}/docs, watch it on {url}/metrics");
+    let _ = match doors.grpc {
+        None => writeln!(text, "grpc     off (--listen-grpc ADDR lets Envoy ask)"),
+        Some(at) => writeln!(text, "grpc     {at}   {}", envoy(settings.config.envoy())),
+    };
     let _ = match (doors.resp, &settings.resp_password) {
         (None, _) => writeln!(text, "resp     off (--listen-resp ADDR lets Redis clients in)"),
         (Some(at), None) => {
@@ -68,6 +83,19 @@ fn text(settings: &Settings, doors: Doors) -> String {
         example(policies)
     );
     text
+}
+
+/// What Envoy may ask about.
+fn envoy(rules: &EnvoyRules) -> String {
+    const MOST: usize = 5;
+    let mut domains: Vec<&str> = rules.domains().take(MOST).map(|(domain, _)| domain).collect();
+    match rules.domains().len() {
+        0 => "Envoy's rate limit service, with no limits yet (envoy: in the configuration)".to_owned(),
+        count => {
+            domains.extend((count > MOST).then_some("..."));
+            format!("Envoy's rate limit service for the domain {}", domains.join(", "))
+        }
+    }
 }
 
 fn list(policies: &PolicySet, text: &mut String) {

@@ -1,4 +1,4 @@
-//! `tidegate serve`: decisions over HTTP and RESP.
+//! `tidegate serve`: decisions over HTTP, gRPC and RESP.
 
 mod banner;
 mod logging;
@@ -42,15 +42,17 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
     let signals =
         Signals::catch().map_err(|error| Failure::run(format_args!("cannot catch signals: {error}")))?;
     let (http, http_at) = bind("--listen-http", &args.listen_http, "127.0.0.1:8080").await?;
-    let resp = match &*args.listen_resp {
-        "off" => None,
-        address => Some(bind("--listen-resp", address, "127.0.0.1:6380, or off").await?),
-    };
-    let resp_at = resp.as_ref().map(|(_, at)| *at);
-    banner::show(args, &settings, banner::Doors { http: http_at, resp: resp_at });
+    let grpc = bind_unless_off("--listen-grpc", &args.listen_grpc, "127.0.0.1:8081, or off").await?;
+    let resp = bind_unless_off("--listen-resp", &args.listen_resp, "127.0.0.1:6380, or off").await?;
+    let at = |door: &Option<(TcpListener, SocketAddr)>| door.as_ref().map(|(_, at)| *at);
+    let doors = banner::Doors { http: http_at, grpc: at(&grpc), resp: at(&resp) };
+    banner::show(args, &settings, doors);
     let Settings { app, resp_password, config, store, drain, file, family, .. } = settings;
     let app = Arc::new(app);
     let mut listeners = Listeners::http(http);
+    if let Some((listener, _)) = grpc {
+        listeners = listeners.with_grpc(listener);
+    }
     if let Some((listener, _)) = resp {
         let door = Door::new(Arc::clone(&app)).with_keys(store.ad_hoc_store());
         let door = match resp_password {
@@ -59,8 +61,7 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
         };
         listeners = listeners.with_resp(listener, Arc::new(door));
     }
-    let resp_line = resp_at.map_or_else(String::new, |at| format!("listening resp {at}\n"));
-    print(&format!("listening http {http_at}\n{resp_line}"))?;
+    print(&doors.lines())?;
     let reloader = file.map(|file| Reloader::new(Arc::clone(&app), &file, &config, family));
     tokio::spawn(signals::reload_on(signals.hangups, reloader));
     until_stopped(listeners, app, drain, signals.stops).await
@@ -96,6 +97,18 @@ fn told(stopped: Stopped) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// As [`bind`], but not if the address is `off`.
+async fn bind_unless_off(
+    flag: &str,
+    address: &str,
+    example: &str,
+) -> Result<Option<(TcpListener, SocketAddr)>, Failure> {
+    match address {
+        "off" => Ok(None),
+        address => bind(flag, address, example).await.map(Some),
+    }
 }
 
 /// Listens to `address`, which `flag` gave; `example` is one that could be given. Says where it listens.

@@ -32,7 +32,7 @@ Examples:
 A flag goes before its environment variable, that before the file. The admin token may also be
 given in TIDEGATE_ADMIN_TOKEN, the RESP password in TIDEGATE_RESP_PASSWORD. Signals: SIGHUP reads
 the file again, SIGTERM and SIGINT drain, a second one ends at once. The addresses bound are printed
-to standard output: `listening http 127.0.0.1:8080`, `listening resp 127.0.0.1:6380`.
+to standard output: `listening http 127.0.0.1:8080`, and the same of grpc and resp.
 
 Exit codes:
   0  it was told to stop, and drained
@@ -49,6 +49,9 @@ pub struct ServeArgs {
     /// Where to listen for HTTP; port 0 takes any that is free
     #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN_HTTP", default_value = "127.0.0.1:8080")]
     pub listen_http: String,
+    /// Where to listen for Envoy's rate limit service; port 0 takes any that is free, `off` does not listen
+    #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN_GRPC", default_value = "127.0.0.1:8081")]
+    pub listen_grpc: String,
     /// Where to listen for Redis clients; port 0 takes any that is free, `off` does not listen
     #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN_RESP", default_value = "127.0.0.1:6380")]
     pub listen_resp: String,
@@ -131,7 +134,11 @@ impl Settings {
         let limiter = Limiter::builder(config.policies().clone()).store(store.memory_store()).build();
         let headers = config.headers();
         let headers = HeaderSettings { family: family.unwrap_or(headers.family), ..headers };
-        let mut app = App::new(limiter).with_headers(headers).with_gateway(config.gateway().clone());
+        let mut app = App::new(limiter)
+            .with_headers(headers)
+            .with_gateway(config.gateway().clone())
+            .with_envoy(config.envoy().clone())
+            .with_envoy_overrides(store.ad_hoc_store());
         let token = ("--admin-token-file", args.admin_token_file.as_deref(), TOKEN_VARIABLE);
         if let Some(token) = secret(token, |text| AdminToken::new(text).map_err(|error| error.to_string()))? {
             app = app.with_admin_token(token);

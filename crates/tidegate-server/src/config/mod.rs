@@ -25,6 +25,7 @@ mod yaml;
 pub use checked::{
     Config, HeaderFamily, HeaderSettings, LoadError, MAX_FILE_BYTES, ResetStyle, StoreKind, StoreSettings,
 };
+pub use envoy::descriptors_in_words;
 pub use errors::{ConfigError, ConfigErrors, Fault, Place};
 pub use figures::{parse_period, parse_rate, parse_units, show_period, show_rate};
 pub(crate) use rules::{DenyStatus, KeyPart, Match, OnMissing, RuleCost};

@@ -4,7 +4,9 @@
 //! the very key and value, then those with a `*` in the order of the file, then the one of the key alone.
 
 mod answer;
+mod charge;
 mod decide;
+mod part;
 mod request;
 mod tree;
 

@@ -59,6 +59,8 @@ pub(crate) enum Refused {
     Unit { index: usize, unit: String },
     #[error("the policy {policy:?} is no more: the configuration is being changed (ask again)")]
     Changing { policy: String },
+    #[error("the server keeps as many clients' limits as it may, and this one is new (raise max_keys)")]
+    NoRoom,
 }
 
 impl Unit {

@@ -6,6 +6,7 @@ mod rate_limit;
 mod route;
 mod serve;
 
+pub(crate) use serve::Reception;
 pub use serve::serve;
 
 /// The rate limit service's full name.

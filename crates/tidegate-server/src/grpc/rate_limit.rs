@@ -1,9 +1,9 @@
 //! `ShouldRateLimit`: the message decoded, decided, encoded.
 
-use std::future::{Ready, ready};
 use std::sync::Arc;
 
-use tonic::codegen::Service;
+use tonic::codegen::BoxFuture;
+use tonic::server::UnaryService;
 use tonic::{Request, Response, Status};
 
 use super::messages::{
@@ -17,22 +17,20 @@ use crate::envoy::{self, Answer, CurrentLimit, Descriptor, Override, Refused, Un
 #[derive(Debug, Clone)]
 pub(super) struct ShouldRateLimit(pub Arc<App>);
 
-impl Service<Request<RateLimitRequest>> for ShouldRateLimit {
-    type Response = Response<RateLimitResponse>;
-    type Error = Status;
-    type Future = Ready<Result<Self::Response, Status>>;
-
-    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Status>> {
-        std::task::Poll::Ready(Ok(()))
-    }
+impl UnaryService<RateLimitRequest> for ShouldRateLimit {
+    type Response = RateLimitResponse;
+    type Future = BoxFuture<Response<RateLimitResponse>, Status>;
 
     fn call(&mut self, request: Request<RateLimitRequest>) -> Self::Future {
-        let answer = decide(&self.0, request.get_ref());
-        ready(answer.map(|answer| Response::new(encode(&answer))).map_err(status))
+        let app = Arc::clone(&self.0);
+        Box::pin(async move {
+            let answer = decide(&app, request.get_ref()).await.map_err(status)?;
+            Ok(Response::new(encode(&answer)))
+        })
     }
 }
 
-fn decide(app: &App, message: &RateLimitRequest) -> Result<Answer, Refused> {
+async fn decide(app: &App, message: &RateLimitRequest) -> Result<Answer, Refused> {
     let descriptors = message.descriptors.iter().enumerate().map(|(index, descriptor)| {
         Ok(Descriptor {
             entries: descriptor.entries.iter().map(|entry| (&*entry.key, &*entry.value)).collect(),
@@ -46,7 +44,7 @@ fn decide(app: &App, message: &RateLimitRequest) -> Result<Answer, Refused> {
         descriptors: descriptors.collect::<Result<_, _>>()?,
         hits_addend: message.hits_addend,
     };
-    envoy::decide(app, &app.envoy(), &request)
+    envoy::decide(app, &app.envoy(), &request).await
 }
 
 fn brought(index: usize, limit: RateLimitOverride) -> Result<Override, Refused> {
@@ -113,6 +111,6 @@ fn status(refused: Refused) -> Status {
     match refused {
         Refused::NoDomain | Refused::NoDescriptors | Refused::NoRules => Status::unknown(text),
         Refused::Hits { .. } | Refused::Unit { .. } => Status::invalid_argument(text),
-        Refused::Changing { .. } => Status::unavailable(text),
+        Refused::Changing { .. } | Refused::NoRoom => Status::unavailable(text),
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
+use tokio::sync::watch;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service;
@@ -29,8 +30,9 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    pub fn new(app: Arc<App>) -> Self {
-        Routes { health: HealthServer::new(HealthService(Arc::clone(&app))), app }
+    /// What never ends by itself ends once `closing` says so.
+    pub fn new(app: Arc<App>, closing: watch::Receiver<bool>) -> Self {
+        Routes { health: HealthServer::new(HealthService { app: Arc::clone(&app), closing }), app }
     }
 
     /// Answers one call, in the time that its caller gives it.

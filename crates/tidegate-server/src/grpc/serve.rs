@@ -1,7 +1,6 @@
 //! The wire: HTTP/2 connections in, and their end.
 
 use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,14 +10,13 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tidegate::Wait;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::route::Routes;
 use crate::app::App;
-use crate::listen::Stopped;
+use crate::listen::{Stopped, could_not_accept, who_waits};
 
-/// The pause after the system had no room for another connection.
-const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
 /// Calls at once on one connection: a proxy keeps few connections and sends everything over them.
 const MOST_STREAMS: u32 = 4_096;
 /// A peer that is silent for so long is asked whether it is there, and given as long again to answer.
@@ -58,17 +56,25 @@ pub async fn serve(
 pub(crate) struct Reception {
     listener: TcpListener,
     app: Arc<App>,
+    connected: Connected,
+}
+
+/// The connections that were let in, and what they are answered from.
+struct Connected {
     routes: Routes,
     /// Dropped, it ends them all.
     connections: JoinSet<()>,
     graceful: GracefulShutdown,
+    /// Whether calls that have no end of their own are to end.
+    closing: watch::Sender<bool>,
 }
 
 impl Reception {
     pub(crate) fn new(listener: TcpListener, app: Arc<App>) -> Self {
-        let routes = Routes::new(Arc::clone(&app));
+        let closing = watch::Sender::new(false);
+        let routes = Routes::new(Arc::clone(&app), closing.subscribe());
         let (connections, graceful) = (JoinSet::new(), GracefulShutdown::new());
-        Reception { listener, app, routes, connections, graceful }
+        Reception { listener, app, connected: Connected { routes, connections, graceful, closing } }
     }
 
     pub(crate) async fn take_in_until(&mut self, over: impl Future<Output = ()>) {
@@ -77,14 +83,34 @@ impl Reception {
             tokio::select! {
                 () = &mut over => return,
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => self.take_in(stream),
-                    Err(error) => self.could_not_accept(&error).await,
+                    Ok((stream, _)) => self.connected.take_in(stream),
+                    Err(error) => could_not_accept(&self.app, &error).await,
                 },
-                Some(_) = self.connections.join_next() => {}
+                Some(_) = self.connected.connections.join_next() => {}
             }
         }
     }
 
+    pub(crate) async fn close(self, grace: Duration) -> Stopped {
+        let over = self.app.now().saturating_add(Wait::from(grace));
+        let over = self.app.limiter().clock().sleep_until(over);
+        let Reception { listener, mut connected, .. } = self;
+        for stream in who_waits(listener) {
+            connected.take_in(stream);
+        }
+        let Connected { mut connections, graceful, closing, .. } = connected;
+        closing.send_replace(true);
+        tokio::select! {
+            () = graceful.shutdown() => Stopped::Drained,
+            () = over => {
+                while connections.try_join_next().is_some() {}
+                Stopped::Cut { connections: connections.len() }
+            }
+        }
+    }
+}
+
+impl Connected {
     fn take_in(&mut self, stream: TcpStream) {
         // Answers are small and whole: waiting to fill a packet only delays them.
         if let Err(error) = stream.set_nodelay(true) {
@@ -108,32 +134,5 @@ impl Reception {
                 tracing::debug!("a gRPC connection ended early: {error}");
             }
         });
-    }
-
-    async fn could_not_accept(&self, error: &io::Error) {
-        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
-            return;
-        }
-        tracing::error!("no more connections can be taken in: {error} (raise the limit of open files)");
-        // Else this would spin until somebody hangs up.
-        self.sleep(NO_ROOM_PAUSE).await;
-    }
-
-    pub(crate) async fn close(self, grace: Duration) -> Stopped {
-        let over = self.sleep(grace);
-        let Reception { listener, mut connections, graceful, .. } = self;
-        drop(listener);
-        tokio::select! {
-            () = graceful.shutdown() => Stopped::Drained,
-            () = over => {
-                while connections.try_join_next().is_some() {}
-                Stopped::Cut { connections: connections.len() }
-            }
-        }
-    }
-
-    fn sleep(&self, wait: Duration) -> tidegate::clock::Sleep {
-        self.app.limiter().clock().sleep_until(self.app.now().saturating_add(Wait::from(wait)))
     }
 }

@@ -127,7 +127,11 @@ async fn figures_that_come_along_win_and_are_given_back_if_others_refuse() {
     assert_eq!(answer.statuses[0].limit_remaining, 2);
     let current = answer.statuses[0].current_limit.clone().unwrap();
     assert_eq!((current.requests_per_unit, current.unit), (3, Unit::Hour.into()));
-    assert!(!codes(&server.descriptors(&[own.clone(), hits(&[("user", "bob")], 3)]).await).0);
+    let refused = server.descriptors(&[own.clone(), hits(&[("user", "bob")], 3)]).await;
+    assert_eq!((codes(&refused), refused.statuses[0].limit_remaining), ((false, vec![true, false]), 2));
+    let mut credit = own.clone();
+    credit.is_negative_hits = true;
+    assert_eq!(server.descriptors(&[own.clone(), credit]).await.statuses[1].limit_remaining, 2);
     assert_eq!(server.descriptors(&[own]).await.statuses[0].limit_remaining, 1);
 }
 
@@ -144,4 +148,38 @@ async fn what_has_no_answer_is_an_error_and_a_limit_never_is() {
     assert!(codes(&server.ask(ask("other", one())).await.unwrap()).0, "no limits in the domain");
     let none = start("policies: {a: {limits: [{algorithm: gcra, rate: 1/s, burst: 1}]}}").await;
     assert_eq!(none.ask(ask("edge", one())).await.unwrap_err().code(), Code::Unknown);
+}
+
+#[tokio::test]
+async fn a_full_store_is_no_limit_but_an_error() {
+    let full = format!("memory: {{max_keys: 1, on_full: refuse_new}}\n{CONFIG}");
+    let server = start(&full).await;
+    assert!(codes(&server.descriptors(&[descriptor(&[("user", "ann")])]).await).0);
+    let ask = |key: &str| RateLimitRequest {
+        domain: "edge".into(),
+        descriptors: vec![descriptor(&[(key, "bob")])],
+        hits_addend: 0,
+    };
+    assert_eq!(server.ask(ask("user")).await.unwrap_err().code(), Code::Unavailable);
+    assert_eq!(server.ask(ask("cost")).await.unwrap_err().code(), Code::Unavailable, "a forced charge");
+    assert!(server.ask(ask("trial")).await.is_ok(), "a shadow refuses nobody");
+}
+
+#[tokio::test]
+async fn what_is_decided_is_counted_and_looks_are_not() {
+    let server = start(CONFIG).await;
+    server.descriptors(&[descriptor(&[("tenant", "a")]), hits(&[("user", "a")], 0)]).await;
+    server.descriptors(&[hits(&[("cost", "a")], 1_001)]).await;
+    let limit = Some(RateLimitOverride { requests_per_unit: 3, unit: Unit::Hour.into() });
+    server.descriptors(&[RateLimitDescriptor { limit, ..hits(&[("user", "a")], 4) }]).await;
+    let page = super::server::metrics(&server.app).await;
+    for line in [
+        r#"tidegate_decisions_total{policy="tenant",outcome="allowed"} 1"#,
+        r#"tidegate_decisions_total{policy="cost",outcome="denied"} 1"#,
+        r#"tidegate_decisions_total{policy="user",outcome="allowed"} 0"#,
+        r#"tidegate_throttle_decisions_total{outcome="cost_exceeds_capacity"} 1"#,
+        "tidegate_decision_duration_seconds_count 2",
+    ] {
+        assert!(page.lines().any(|is| is == line), "{line} is not in\n{page}");
+    }
 }

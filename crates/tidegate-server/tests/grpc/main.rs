@@ -1,5 +1,4 @@
 //! Envoy's rate limit service over gRPC, in virtual time, by tonic's client.
-#![cfg(feature = "grpc")]
 #![allow(clippy::unwrap_used)]
 
 mod decisions;

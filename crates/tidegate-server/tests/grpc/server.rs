@@ -1,5 +1,7 @@
 //! A server of its own for each test, and a client to it.
 
+use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,30 +18,59 @@ use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
+use tower::ServiceExt as _;
 
-pub struct Server {
+/// A server as its client sees it.
+pub struct Client {
     pub clock: ManualClock,
     pub app: Arc<App>,
     pub channel: Channel,
+}
+
+/// The door alone, and a client to it.
+pub struct Server {
+    pub client: Client,
     pub stop: oneshot::Sender<()>,
     pub stopped: JoinHandle<Stopped>,
 }
 
-/// Serves what `text` configures.
-pub async fn start(text: &str) -> Server {
+impl Deref for Server {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// What `text` configures, in virtual time.
+pub fn app(text: &str) -> (ManualClock, Arc<App>) {
     let config = Config::parse(text, "tidegate.yaml").unwrap_or_else(|errors| panic!("{errors}"));
     let clock = ManualClock::default();
-    let limiter = Limiter::builder(config.policies().clone()).clock(clock.clone()).build();
-    let app = Arc::new(App::new(limiter).with_envoy(config.envoy().clone()));
+    let limiter = Limiter::builder(config.policies().clone())
+        .clock(clock.clone())
+        .store(config.store().memory_store())
+        .build();
+    let app = App::new(limiter).with_headers(config.headers()).with_envoy(config.envoy().clone());
+    (clock, Arc::new(app))
+}
+
+/// A client of the server at `address`.
+pub async fn connect(address: SocketAddr, clock: ManualClock, app: Arc<App>) -> Client {
+    let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap();
+    Client { clock, app, channel }
+}
+
+/// Serves what `text` configures.
+pub async fn start(text: &str) -> Server {
+    let (clock, app) = app(text);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
+    let address = listener.local_addr().unwrap();
     let (stop, stopping) = oneshot::channel();
     let serving = grpc::serve(listener, Arc::clone(&app), Duration::from_secs(10), async {
         stopping.await.unwrap_or(());
     });
     let stopped = tokio::spawn(serving);
-    let channel = Endpoint::from_shared(address).unwrap().connect().await.unwrap();
-    Server { clock, app, channel, stop, stopped }
+    Server { client: connect(address, clock, app).await, stop, stopped }
 }
 
 /// A descriptor of one hit.
@@ -48,7 +79,7 @@ pub fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
     RateLimitDescriptor { entries: entries.iter().map(entry).collect(), ..RateLimitDescriptor::default() }
 }
 
-impl Server {
+impl Client {
     pub async fn ask(&self, request: RateLimitRequest) -> Result<RateLimitResponse, Status> {
         let mut client = Grpc::new(self.channel.clone());
         client.ready().await.unwrap();
@@ -72,4 +103,12 @@ impl Server {
 pub fn codes(answer: &RateLimitResponse) -> (bool, Vec<bool>) {
     let ok = |code: i32| code == i32::from(Code::Ok);
     (ok(answer.overall_code), answer.statuses.iter().map(|status| ok(status.code)).collect())
+}
+
+/// What the HTTP door shows at `/metrics`.
+pub async fn metrics(app: &Arc<App>) -> String {
+    let request = http::Request::get("/metrics").body(axum::body::Body::empty()).unwrap();
+    let answer = tidegate_server::http::router(Arc::clone(app)).oneshot(request).await.unwrap();
+    let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    String::from_utf8(body.to_vec()).unwrap()
 }

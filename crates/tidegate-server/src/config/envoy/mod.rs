@@ -3,5 +3,7 @@
 mod check;
 mod leaf;
 pub(super) mod raw;
+mod words;
 
 pub(super) use check::rules;
+pub use words::descriptors_in_words;
