@@ -36,7 +36,7 @@ redis-tools, and for Python and Node where they are missing). What is fetched li
 
 Environment:
   TIDEGATE_SCHEMATHESIS   A schemathesis 4 of your own; else a pinned one is put into target/xtask/venv.
-  TIDEGATE_PYTHON         A Python that has redis-py; else that of target/xtask/venv.
+  TIDEGATE_PYTHON         A Python that has redis-py, grpcio and xds-protos; else that of target/xtask/venv.
   TIDEGATE_NODE           A Node 20 that finds redis, ioredis and iovalkey; else they are put into target/xtask/npm.
   TIDEGATE_REDIS_CLI, TIDEGATE_REDIS_BENCHMARK
                           Redis's own tools; else those in PATH, else Debian's redis-tools.

@@ -18,9 +18,9 @@ pub const SCHEMATHESIS: Tool = Tool {
     install: |workspace| install(workspace, "schemathesis"),
 };
 
-/// Python with the clients that the tests drive from it: redis-py.
+/// Python with the clients that the tests drive from it: redis-py, and Envoy's protocols over gRPC.
 pub const PYTHON: Tool = Tool {
-    name: "Python with redis-py",
+    name: "Python with redis-py and xds-protos",
     variable: "TIDEGATE_PYTHON",
     find: |workspace| ready(workspace, "python"),
     install: |workspace| install(workspace, "python"),

@@ -22,6 +22,7 @@ use tower::ServiceExt as _;
 
 /// A server as its client sees it.
 pub struct Client {
+    pub address: SocketAddr,
     pub clock: ManualClock,
     pub app: Arc<App>,
     pub channel: Channel,
@@ -57,13 +58,18 @@ pub fn app(text: &str) -> (ManualClock, Arc<App>) {
 /// A client of the server at `address`.
 pub async fn connect(address: SocketAddr, clock: ManualClock, app: Arc<App>) -> Client {
     let channel = Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap();
-    Client { clock, app, channel }
+    Client { address, clock, app, channel }
 }
 
 /// Serves what `text` configures.
 pub async fn start(text: &str) -> Server {
+    start_at(text, SocketAddr::from(([127, 0, 0, 1], 0))).await
+}
+
+/// Serves what `text` configures at this address.
+pub async fn start_at(text: &str, address: SocketAddr) -> Server {
     let (clock, app) = app(text);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopping) = oneshot::channel();
     let serving = grpc::serve(listener, Arc::clone(&app), Duration::from_secs(10), async {
