@@ -52,7 +52,7 @@ pub fn unpack(folder: &Path, package: &str, libraries: &[&str], program: &str) -
          exec \"$root/{program}\" \"$@\"\n"
     );
     fs::write(&starter, lines).with_context(|| format!("cannot write {}", starter.display()))?;
-    super::proxies::make_executable(&starter)?;
+    super::unpacked::make_executable(&starter)?;
     Ok(starter)
 }
 

@@ -6,6 +6,8 @@ mod node;
 mod proxies;
 mod python;
 mod redis;
+mod servers;
+mod unpacked;
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +27,7 @@ pub struct Tool {
 }
 
 /// All that the tests need. A new one is a line here and a file that knows how to get it.
-const TOOLS: [Tool; 10] = [
+const TOOLS: [Tool; 14] = [
     python::SCHEMATHESIS,
     python::PYTHON,
     node::NODE,
@@ -36,6 +38,10 @@ const TOOLS: [Tool; 10] = [
     proxies::TRAEFIK,
     proxies::CADDY,
     proxies::ENVOY,
+    servers::REDIS7,
+    servers::REDIS8,
+    servers::VALKEY8,
+    servers::VALKEY9,
 ];
 
 /// The variables that tell the tests where each tool is.

