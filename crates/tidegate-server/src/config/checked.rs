@@ -305,11 +305,11 @@ fn check(raw: &RawConfig, root: &Cursor<'_>, problems: &mut Problems) -> Option<
     let names: Vec<&str> = raw.policies.iter().flatten().map(|(name, _)| &*name.value).collect();
     let rules = rules::rules(&raw.rules, &names, problems);
     let proxies = raw.trusted_proxies.as_ref().map(|raw| rules::proxies(raw, problems));
-    let policies = policies.ok()?;
+    let envoy = envoy::rules(&raw.envoy, &names, problems);
     Some(Config {
         gateway: Gateway { rules, proxies: proxies.unwrap_or_default() },
-        envoy: envoy::rules(&raw.envoy, &policies, problems),
-        policies,
+        envoy,
+        policies: policies.ok()?,
         store: store_settings(raw),
         headers: raw.headers.as_ref().map(header_settings).unwrap_or_default(),
     })

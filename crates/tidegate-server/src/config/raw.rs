@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use tidegate::{Algorithm, OnFull, Period, Rate, Units};
 
 use super::checked::{HeaderFamily, ResetStyle, StoreKind};
-use super::envoy::raw::{RawDescriptor, read_domains};
+use super::envoy::raw::{RawDomain, read_domains};
 use super::errors::{Fault, Problems, Site};
 use super::leaf::{MaxKeys, Name};
 use super::reader::{At, Cursor, Field, Fields};
@@ -35,8 +35,8 @@ pub(super) struct RawConfig {
     #[schemars(default, with = "RawProxies")]
     pub trusted_proxies: Option<RawProxies>,
     /// What Envoy's descriptors meet, by domain.
-    #[schemars(default, with = "BTreeMap<String, Vec<RawDescriptor>>")]
-    pub envoy: Named<Vec<RawDescriptor>>,
+    #[schemars(default, with = "BTreeMap<String, RawDomain>")]
+    pub envoy: Named<RawDomain>,
 }
 
 /// Values under names of the user's own, in the file's order.

@@ -14,7 +14,7 @@ pub(super) async fn charge(app: &App, parts: &mut [Part<'_>], at: Timestamp) {
     for part in parts.iter_mut() {
         part.decided = match &part.under {
             Under::Nothing(_) => None,
-            Under::Policy(handle, _) => outright(part, handle, at).await,
+            Under::Policy(handle, _) => outright(app, part, handle, at).await,
             Under::Brought(_) => brought(part, overrides, at),
         };
     }
@@ -36,16 +36,21 @@ pub(super) async fn charge(app: &App, parts: &mut [Part<'_>], at: Timestamp) {
     }
 }
 
-/// What does not depend on the others: hits that are given back, and forced charges.
-async fn outright(part: &Part<'_>, handle: &PolicyHandle, at: Timestamp) -> Option<Decided> {
+/// What does not depend on the others: hits that are given back, forced charges, and what can never fit.
+async fn outright(app: &App, part: &Part<'_>, handle: &PolicyHandle, at: Timestamp) -> Option<Decided> {
     if part.gives_back {
         return Some(Decided { decision: handle.credit_at(&part.key, part.units, at), fits: true });
     }
     if !part.is_forced() {
-        return None;
+        if !part.exceeds {
+            return None;
+        }
+        let asked = Asked { policy: handle, key: &part.key, cost: cost(part.units) };
+        let foreseen = app.limiter().foresee_all_at(&[asked], at);
+        return foreseen.into_iter().next().map(|decision| Decided { decision, fits: false });
     }
     let done = handle.penalize_at(&part.key, part.units, at);
-    let fits = done.after.is_allowed() && done.cuts().iter().all(|cut| *cut == 0);
+    let fits = !part.exceeds && done.after.is_allowed() && done.cuts().iter().all(|cut| *cut == 0);
     Some(Decided { decision: done.after, fits })
 }
 

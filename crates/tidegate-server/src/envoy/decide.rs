@@ -27,10 +27,8 @@ pub(crate) async fn decide(app: &App, rules: &EnvoyRules, request: &Request<'_>)
         return Err(Refused::NoRules);
     }
     let at = app.now();
-    let parts = request.descriptors.iter().enumerate();
-    let mut parts = parts
-        .map(|(index, descriptor)| part(app, rules, request, index, descriptor))
-        .collect::<Result<Vec<_>, _>>()?;
+    let parts = request.descriptors.iter().map(|descriptor| part(app, rules, request, descriptor));
+    let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
     drop_replaced(&mut parts);
     charge(app, &mut parts, at).await;
     count(app, &parts, app.now().micros_since(at));
@@ -44,13 +42,13 @@ fn part<'r>(
     app: &App,
     rules: &'r EnvoyRules,
     request: &Request<'_>,
-    index: usize,
     descriptor: &Descriptor<'_>,
 ) -> Result<Part<'r>, Refused> {
     let hits = descriptor.hits.unwrap_or_else(|| u64::from(request.hits_addend.max(1)));
-    let units = Units::new(hits).map_err(|_| Refused::Hits { index, hits })?;
+    // Not an error: proxies let pass what ends in one, and clients may choose the hits.
+    let (units, exceeds) = Units::new(hits).map_or((Units::MAX, true), |units| (units, false));
     let gives_back = descriptor.gives_back && hits > 0;
-    let of = |rule, under, key| Part { rule, under, key, units, gives_back, decided: None };
+    let of = |rule, under, key| Part { rule, under, key, units, exceeds, gives_back, decided: None };
     if let Some(brought) = descriptor.limit {
         // All at once, and as much again in each unit: figures of its own, whatever the rules say.
         let rate = Rate::new(brought.requests, brought.unit.period());

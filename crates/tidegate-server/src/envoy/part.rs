@@ -15,6 +15,8 @@ pub(super) struct Part<'r> {
     pub key: Vec<u8>,
     /// 0 looks and charges nothing.
     pub units: Units,
+    /// More was asked than any limit can hold; `units` is the most there is.
+    pub exceeds: bool,
     /// The units are given back.
     pub gives_back: bool,
     pub decided: Option<Decided>,

@@ -51,8 +51,6 @@ pub(crate) enum Refused {
     NoDescriptors,
     #[error("no limits for Envoy are configured (give envoy: in the configuration, or --envoy-config)")]
     NoRules,
-    #[error("descriptors[{index}].hits_addend: {hits}: out of range (0 to 1000000000000)")]
-    Hits { index: usize, hits: u64 },
     #[error(
         "descriptors[{index}].limit.unit: {unit:?}: unknown (use SECOND, MINUTE, HOUR, DAY, MONTH, YEAR)"
     )]

@@ -14,7 +14,7 @@ pub struct EnvoyRules {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Level {
     nodes: Vec<Node>,
-    /// By key and value, of those that have a value without a `*`.
+    /// By key and value, of those that have one: a value that is a pattern letter by letter meets it too.
     exact: HashMap<(String, String), usize>,
     /// Those with a `*`, in the order of the file.
     wild: Vec<usize>,
@@ -139,25 +139,18 @@ impl Level {
     pub fn add(&mut self, node: Node) -> Result<(), Box<Node>> {
         let place = self.nodes.len();
         let twin = match &node.value {
-            None if self.bare.contains_key(&node.key) => true,
-            None => self.bare.insert(node.key.clone(), place).is_some(),
-            Some(value) if value.contains('*') => {
-                let twin = self.wild.iter().any(|other| {
-                    let other = &self.nodes[*other];
-                    other.key == node.key && other.value == node.value
-                });
-                self.wild.extend((!twin).then_some(place));
-                twin
-            }
-            Some(value) => {
-                let names = (node.key.clone(), value.clone());
-                let twin = self.exact.contains_key(&names);
-                self.exact.entry(names).or_insert(place);
-                twin
-            }
+            None => self.bare.contains_key(&node.key),
+            Some(value) => self.exact.contains_key(&(node.key.clone(), value.clone())),
         };
         if twin {
             return Err(Box::new(node));
+        }
+        match &node.value {
+            None => drop(self.bare.insert(node.key.clone(), place)),
+            Some(value) => {
+                self.wild.extend(value.contains('*').then_some(place));
+                self.exact.insert((node.key.clone(), value.clone()), place);
+            }
         }
         self.nodes.push(node);
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tidegate::Wait;
 use tonic::codegen::BoxFuture;
 use tonic::server::UnaryService;
 use tonic::{Request, Response, Status};
@@ -76,15 +77,24 @@ fn encode(answer: &Answer) -> RateLimitResponse {
 }
 
 fn descriptor_status(status: &envoy::Status) -> DescriptorStatus {
-    const MICROS: u128 = 1_000_000;
     DescriptorStatus {
         code: code(status.over).into(),
         current_limit: status.limit.as_ref().map(current_limit),
         limit_remaining: status.remaining,
-        duration_until_reset: status.reset.map(|wait| prost_types::Duration {
-            seconds: i64::try_from(wait.as_micros() / MICROS).unwrap_or(i64::MAX),
-            nanos: (wait.as_micros() % MICROS) as i32 * 1_000,
-        }),
+        duration_until_reset: status.reset.map(duration),
+    }
+}
+
+/// The longest that protobuf allows is 10,000 years; what is longer is told as that.
+fn duration(wait: Wait) -> prost_types::Duration {
+    const MICROS: u128 = 1_000_000;
+    const LONGEST: i64 = 315_576_000_000;
+    match i64::try_from(wait.as_micros() / MICROS) {
+        Ok(seconds) if seconds < LONGEST => {
+            let micros = i32::try_from(wait.as_micros() % MICROS).unwrap_or_default();
+            prost_types::Duration { seconds, nanos: micros * 1_000 }
+        }
+        _ => prost_types::Duration { seconds: LONGEST, nanos: 0 },
     }
 }
 
@@ -110,7 +120,7 @@ fn status(refused: Refused) -> Status {
     let text = refused.to_string();
     match refused {
         Refused::NoDomain | Refused::NoDescriptors | Refused::NoRules => Status::unknown(text),
-        Refused::Hits { .. } | Refused::Unit { .. } => Status::invalid_argument(text),
+        Refused::Unit { .. } => Status::invalid_argument(text),
         Refused::Changing { .. } | Refused::NoRoom => Status::unavailable(text),
     }
 }

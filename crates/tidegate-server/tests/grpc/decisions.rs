@@ -143,8 +143,23 @@ async fn what_has_no_answer_is_an_error_and_a_limit_never_is() {
         |domain: &str, descriptors| RateLimitRequest { domain: domain.into(), descriptors, hits_addend: 0 };
     assert_eq!(server.ask(ask("", one())).await.unwrap_err().code(), Code::Unknown);
     assert_eq!(server.ask(ask("edge", vec![])).await.unwrap_err().code(), Code::Unknown);
-    let much = vec![hits(&[("user", "ann")], u64::MAX)];
-    assert_eq!(server.ask(ask("edge", much)).await.unwrap_err().code(), Code::InvalidArgument);
+    for much in [1_000_000_000_001, u64::MAX] {
+        for user in ["user", "cost"] {
+            let answer = server.descriptors(&[hits(&[(user, "ann")], much)]).await;
+            assert_eq!(codes(&answer), (false, vec![false]), "{much} is no way past a limit");
+        }
+        let mut back = hits(&[("cost", "ann")], much);
+        back.is_negative_hits = true;
+        assert_eq!(server.descriptors(&[back]).await.statuses[0].limit_remaining, 1_000);
+    }
+    let of_unit = |unit| RateLimitDescriptor {
+        limit: Some(RateLimitOverride { requests_per_unit: 3, unit }),
+        ..descriptor(&[("user", "ann")])
+    };
+    for unit in [0, 7, -1] {
+        let error = server.ask(ask("edge", vec![of_unit(unit)])).await.unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument, "{unit}");
+    }
     assert!(codes(&server.ask(ask("other", one())).await.unwrap()).0, "no limits in the domain");
     let none = start("policies: {a: {limits: [{algorithm: gcra, rate: 1/s, burst: 1}]}}").await;
     assert_eq!(none.ask(ask("edge", one())).await.unwrap_err().code(), Code::Unknown);

@@ -1,8 +1,10 @@
 //! The section as typed.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
 
-use super::super::errors::{Problems, Site};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use super::super::errors::{Fault, Problems, Site};
 use super::super::raw::Named;
 use super::super::reader::{At, Cursor, Field};
 use super::leaf::{Flag, Word};
@@ -28,8 +30,8 @@ pub struct RawDescriptor {
     #[schemars(default, with = "Vec<Field<Word>>")]
     pub by: Vec<At<Word>>,
     /// fits: if all descriptors of the request fit, else none is charged. always: whether it fits or not, so that
-    /// costs known afterwards count.
-    #[schemars(default, extend("default" = "fits"))]
+    /// costs known afterwards count. As above it, or in the domain, unless given.
+    #[schemars(default)]
     pub charge: Field<Charge>,
     /// Descriptors ending here are never refused, and nothing is counted.
     #[schemars(default, extend("default" = false))]
@@ -56,11 +58,68 @@ pub struct RawDescriptor {
     pub site: Site,
 }
 
+/// The descriptors of a domain: a list, or a mapping that says more of all of them.
+#[derive(Debug, Default)]
+pub struct RawDomain {
+    pub charge: Field<Charge>,
+    pub descriptors: Vec<RawDescriptor>,
+}
+
+/// A domain that says more than its descriptors.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "Domain")]
+#[expect(dead_code, reason = "says what the schema of the longer form is")]
+struct LongDomain {
+    /// How its descriptors are charged that do not say: fits or always.
+    #[schemars(default, extend("default" = "fits"))]
+    charge: Field<Charge>,
+    /// The descriptors.
+    #[schemars(with = "Vec<RawDescriptor>")]
+    descriptors: Vec<RawDescriptor>,
+}
+
+impl JsonSchema for RawDomain {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "AnyDomain".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (list, long) =
+            (generator.subschema_for::<RawDescriptor>(), generator.subschema_for::<LongDomain>());
+        json_schema!({ "anyOf": [{ "type": "array", "items": list }, long] })
+    }
+}
+
 /// Reads the whole section: descriptors by domain.
-pub fn read_domains(node: &Cursor<'_>, problems: &mut Problems) -> Named<Vec<RawDescriptor>> {
+pub fn read_domains(node: &Cursor<'_>, problems: &mut Problems) -> Named<RawDomain> {
     let domains = node.named("a domain and its descriptors, e.g. edge: [...]", problems).unwrap_or_default();
-    let read = |(domain, node): (At<String>, Cursor<'_>)| (domain, read_list(&node, problems));
+    let read = |(domain, node): (At<String>, Cursor<'_>)| (domain, RawDomain::read(&node, problems));
     domains.into_iter().map(read).collect()
+}
+
+impl RawDomain {
+    fn read(node: &Cursor<'_>, problems: &mut Problems) -> Self {
+        if !node.is_map() {
+            return RawDomain { charge: Field::Absent, descriptors: read_list(node, problems) };
+        }
+        let long = node.record("a list of descriptors", problems, |domain| {
+            let charge = domain.leaf("charge");
+            let descriptors = domain.child("descriptors").map(|node| read_list(&node, domain.problems));
+            (charge, descriptors)
+        });
+        let (charge, descriptors) = long.unwrap_or_default();
+        if descriptors.is_none() {
+            problems.add(
+                &node.site(),
+                Fault::new("descriptors is missing", format!("write descriptors: [{EXAMPLE}]")),
+            );
+        }
+        RawDomain { charge, descriptors: descriptors.unwrap_or_default() }
+    }
 }
 
 fn read_list(node: &Cursor<'_>, problems: &mut Problems) -> Vec<RawDescriptor> {

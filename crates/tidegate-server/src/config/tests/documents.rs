@@ -99,6 +99,7 @@ fn schema_refuses_what_is_refused() {
         format!("trusted_proxies: {{client_ip: x-real-ip}}\n{right}"),
         format!("trusted_proxies: {{addresses: proxy.local}}\n{right}"),
         format!("envoy: {{edge: {{key: a}}}}\n{right}"),
+        format!("envoy: {{edge: {{charge: never, descriptors: []}}}}\n{right}"),
         format!("envoy: {{edge: [{{policy: api}}]}}\n{right}"),
         format!("envoy: {{edge: [{{key: a, charge: all}}]}}\n{right}"),
         format!("envoy: {{edge: [{{key: a, shadow: 'yes'}}]}}\n{right}"),
@@ -126,6 +127,7 @@ fn every_field_of_the_schema_is_read_and_explained() {
         (&schema["$defs"]["Match"], json!("match")),
         (&schema["$defs"]["HeaderCost"], json!("cost")),
         (&schema["$defs"]["TrustedProxies"], json!("trusted_proxies")),
+        (&schema["$defs"]["Domain"], json!("domain")),
         (&schema["$defs"]["Descriptor"], json!("descriptor")),
     ];
     let mut seen = 0;
@@ -136,6 +138,7 @@ fn every_field_of_the_schema_is_read_and_explained() {
             let document = match home.as_str() {
                 None => nothing,
                 Some("rule") => json!({ "rules": [nothing] }),
+                Some("domain") => json!({ "envoy": { "edge": nothing } }),
                 Some("descriptor") => json!({ "envoy": { "edge": [nothing] } }),
                 Some(home @ ("match" | "cost")) => json!({ "rules": [{ home: nothing }] }),
                 Some("limit") => json!({ "policies": { "p": { "limits": [nothing] } } }),
@@ -146,5 +149,5 @@ fn every_field_of_the_schema_is_read_and_explained() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 7 + 2 + 2 + 8 + 7 + 4 + 3 + 2 + 12);
+    assert_eq!(seen, 7 + 2 + 2 + 8 + 7 + 4 + 3 + 2 + 2 + 12);
 }
