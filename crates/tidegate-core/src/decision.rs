@@ -56,6 +56,7 @@ impl core::fmt::Display for Outcome {
 pub struct Decision {
     outcome: Outcome,
     bound_by: u8,
+    degraded: bool,
     limits: Limits,
 }
 
@@ -82,13 +83,47 @@ impl Decision {
             Outcome::Allowed => least_left(used),
             _ => longest_wait(used),
         };
-        Decision { outcome, bound_by, limits: Limits::Many(count as u8, limits) }
+        Decision { outcome, bound_by, degraded: false, limits: Limits::Many(count as u8, limits) }
     }
 
     /// The answer to a new key when the store may hold no more: nothing is known of it and nothing was charged.
     pub fn overloaded(capacity: Units) -> Self {
         let limits = Limits::One(LimitDecision::unknown(capacity));
-        Decision { outcome: Outcome::Overloaded, bound_by: 0, limits }
+        Decision { outcome: Outcome::Overloaded, bound_by: 0, degraded: false, limits }
+    }
+
+    /// The answer to a check whose store did not answer, under a policy that then lets everything pass: admitted and
+    /// not counted, so [`is_metered`](Self::is_metered) is false and nothing is known of any limit.
+    pub fn unmetered(capacity: Units) -> Self {
+        let limits = Limits::One(LimitDecision::uncounted(capacity));
+        Decision { outcome: Outcome::Allowed, bound_by: 0, degraded: true, limits }
+    }
+
+    /// This decision, made without the store that all instances share: its figures are one instance's own.
+    #[must_use]
+    pub fn degraded(mut self) -> Self {
+        self.degraded = true;
+        self
+    }
+
+    /// This decision, with what was refused for good refused for now instead: the capacity it was held against is not
+    /// the whole one. There is still no wait to tell.
+    #[must_use]
+    pub fn for_now(mut self) -> Self {
+        if self.outcome == Outcome::CostExceedsCapacity {
+            self.outcome = Outcome::Denied;
+        }
+        self
+    }
+
+    /// Whether it was made without the store that all instances share.
+    pub fn is_degraded(&self) -> bool {
+        self.degraded
+    }
+
+    /// Whether its figures were found out. Otherwise `remaining` and the like are not to be shown to anybody.
+    pub fn is_metered(&self) -> bool {
+        !self.binding().is_unknown()
     }
 
     /// The answer to a check that finds others waiting in line: refused, `ahead` being the time until the last
@@ -180,7 +215,7 @@ impl From<LimitDecision> for Decision {
             (_, true) => Outcome::CostExceedsCapacity,
             _ => Outcome::Denied,
         };
-        Decision { outcome, bound_by: 0, limits: Limits::One(limit) }
+        Decision { outcome, bound_by: 0, degraded: false, limits: Limits::One(limit) }
     }
 }
 

@@ -119,6 +119,16 @@ impl LimitDecision {
         Self::new(Basis::Unknown { limit: limit.get() }, Verdict::Short, 0, Taken::Nothing)
     }
 
+    /// An admission that was not counted; only the limit itself is known.
+    pub(crate) fn uncounted(limit: Units) -> Self {
+        Self::new(Basis::Unknown { limit: limit.get() }, Verdict::Fits, 0, Taken::Nothing)
+    }
+
+    /// Whether nothing but the limit itself is known.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self.basis, Basis::Unknown { .. })
+    }
+
     /// This limit as somebody sees it who stands in line for `ahead` first.
     pub(crate) fn queued(&self, ahead: Wait) -> Self {
         let after = |wait: Option<Wait>| MaybeNever(wait.map_or(NEVER, |wait| wait.plus(ahead)));

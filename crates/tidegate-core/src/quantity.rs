@@ -270,7 +270,7 @@ impl Rate {
     }
 
     /// The rate in lowest terms: units and microseconds. (0, 1) for a rate of zero.
-    pub(crate) const fn lowest_terms(self) -> (u64, u64) {
+    pub const fn lowest_terms(self) -> (u64, u64) {
         let divisor = gcd(self.amount.0, self.per.0);
         (self.amount.0 / divisor, self.per.0 / divisor)
     }

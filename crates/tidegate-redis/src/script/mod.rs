@@ -1,4 +1,12 @@
-//! The scripts that run inside the server.
+//! The scripts that run inside the server, and what is said to them.
+
+mod check;
+mod read;
+mod swap;
+
+pub(crate) use check::{Ask, Item, Mode, Told, check};
+pub(crate) use read::{Read, read};
+pub(crate) use swap::{LogChange, Swap, swap};
 
 /// A script: its text, and its name for messages.
 #[derive(Debug)]
@@ -15,4 +23,12 @@ pub(crate) struct Call {
     pub(crate) script: &'static Script,
     pub(crate) keys: Vec<Vec<u8>>,
     pub(crate) args: Vec<Vec<u8>>,
+}
+
+/// A reply that no script of ours gives.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the script {script} was answered {reply}, which it never replies")]
+pub(crate) struct Unheard {
+    pub(crate) script: &'static str,
+    pub(crate) reply: String,
 }

@@ -1,0 +1,347 @@
+//! The conversation with the server that makes a decision or a change.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::store::{Ask, Grouping};
+use tidegate::{Decision, KeyState, Penalty, Timestamp};
+
+use crate::change::{Apply, Life, Seen, foreign_logs};
+use crate::decide::{self, Shared, state_of};
+use crate::fallback::Charged;
+use crate::link::{Failure, Link};
+use crate::names::Names;
+use crate::prepared::Prepared;
+use crate::record::Damaged;
+use crate::script::{self, Item, Mode, Read, Swap, Told, Unheard};
+use crate::store::OnDamaged;
+
+/// Times a change is tried again because somebody else was faster.
+const MOST_TRIES: u32 = 100;
+
+/// What the store knows beside the link.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) link: Link,
+    pub(crate) names: Names,
+    /// Milliseconds a record outlives its being as new.
+    pub(crate) spare: u64,
+    pub(crate) timeout: Duration,
+    pub(crate) on_damaged: OnDamaged,
+}
+
+/// A check on its way.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) plan: Arc<Prepared>,
+    /// The record's name.
+    pub(crate) record: Vec<u8>,
+    pub(crate) ask: Ask,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum Trouble {
+    #[error(transparent)]
+    Link(#[from] Failure),
+    #[error(transparent)]
+    Unheard(#[from] Unheard),
+    #[error(
+        "the record {record} is damaged or not tidegate's: {damage} (delete it, or set on_damaged: start_anew)"
+    )]
+    Damaged { record: String, damage: Damaged },
+    #[error("the record {record} was changed by others {MOST_TRIES} times while it was being changed")]
+    Contended { record: String },
+    #[error(
+        "the script and the arithmetic disagree about the record {record}: it was changed by hand, or this is a \
+         fault of tidegate's"
+    )]
+    Disagreement { record: String },
+    #[error("two checks of a group ask the record {record} for as much as there is (ask for an exact cost)")]
+    UpToTwice { record: String },
+}
+
+impl Trouble {
+    /// Whether the store could not be asked, and whether it may have charged all the same; `None` if it could, and
+    /// something else is wrong.
+    pub(crate) fn outage(&self) -> Option<Charged> {
+        match self {
+            Trouble::Link(Failure::NotRun(_)) => Some(Charged::No),
+            Trouble::Link(Failure::MayHaveRun(_)) => Some(Charged::Perhaps),
+            // It has no room, and had none before it wrote anything.
+            Trouble::Link(Failure::Refused(said)) if said.contains("OOM ") => Some(Charged::No),
+            _ => None,
+        }
+    }
+}
+
+impl Question {
+    fn keys(&self) -> Vec<Vec<u8>> {
+        let logs = self.plan.logs.iter().map(|name| Names::log(&self.record, *name));
+        std::iter::once(self.record.clone()).chain(logs).collect()
+    }
+
+    fn item(&self) -> Item {
+        let ask = match self.ask {
+            Ask::Exactly(cost) => script::Ask::Exactly(cost.get()),
+            Ask::UpTo(most) => script::Ask::UpTo(most.get()),
+        };
+        Item { plan: Arc::clone(&self.plan), keys: self.keys(), ask, whole_logs: false }
+    }
+
+    fn charges(&self) -> bool {
+        let (Ask::Exactly(cost) | Ask::UpTo(cost)) = self.ask;
+        !cost.is_peek()
+    }
+
+    fn name(&self) -> String {
+        String::from_utf8_lossy(&self.record).into_owned()
+    }
+
+    fn damaged(&self, damage: Damaged) -> Trouble {
+        Trouble::Damaged { record: self.name(), damage }
+    }
+}
+
+impl Engine {
+    /// Decides checks that are independent of one another, in order, those of one record one after the other.
+    pub(crate) async fn each(
+        &self,
+        now: Timestamp,
+        questions: &[Question],
+    ) -> Vec<Result<Decision, Trouble>> {
+        let mut answers: Vec<Option<Result<Decision, Trouble>>> = questions.iter().map(|_| None).collect();
+        let mut open: Vec<usize> = (0..questions.len()).collect();
+        for _ in 0..MOST_TRIES {
+            let items: Vec<Item> = open.iter().map(|place| questions[*place].item()).collect();
+            let told = match self.check(&items, now, Mode::Each).await {
+                Ok(told) => told,
+                Err(trouble) => {
+                    open.iter().for_each(|place| answers[*place] = Some(Err(trouble.clone())));
+                    break;
+                }
+            };
+            let mut foreign = Vec::new();
+            for (place, told) in open.iter().zip(told) {
+                match told {
+                    Told::Decided { admitted, kept, logs } => {
+                        answers[*place] = Some(questions[*place].decision(now, admitted, &kept, logs));
+                    }
+                    Told::Foreign { .. } => foreign.push(*place),
+                }
+            }
+            open.clear();
+            for place in foreign {
+                match self.meet_foreign(&questions[place], now).await {
+                    Ok(None) => open.push(place),
+                    Ok(Some(decision)) => answers[place] = Some(Ok(decision)),
+                    Err(trouble) => answers[place] = Some(Err(trouble)),
+                }
+            }
+            if open.is_empty() {
+                break;
+            }
+        }
+        let unanswered = |question: &Question| Err(Trouble::Contended { record: question.name() });
+        answers
+            .into_iter()
+            .zip(questions)
+            .map(|(answer, it)| answer.unwrap_or_else(|| unanswered(it)))
+            .collect()
+    }
+
+    /// What a check is answered whose record stands under other figures; `None` if it is to be asked again, the
+    /// record having been put under those in force.
+    async fn meet_foreign(&self, question: &Question, now: Timestamp) -> Result<Option<Decision>, Trouble> {
+        let seen = self.look(question, now).await?;
+        if !question.charges() {
+            return Ok(Some(decide::foresee(&question.plan.plan, &seen.state, now, question.ask)));
+        }
+        self.carry_over(question, &seen, now).await?;
+        Ok(None)
+    }
+
+    /// Decides checks as one.
+    pub(crate) async fn group(
+        &self,
+        now: Timestamp,
+        questions: &[Question],
+        grouping: Grouping,
+    ) -> Result<Vec<Decision>, Trouble> {
+        let merged = Merged::of(questions)?;
+        let mode = if grouping == Grouping::AllOrNothing { Mode::All } else { Mode::Foresee };
+        'tries: for _ in 0..MOST_TRIES {
+            let told = self.check(&merged.items, now, mode).await?;
+            let mut records = Vec::with_capacity(told.len());
+            let mut all = true;
+            let charging = mode == Mode::All && questions.iter().any(Question::charges);
+            for (told, members) in told.into_iter().zip(&merged.members) {
+                let question = &questions[members[0]];
+                let state = match told {
+                    Told::Decided { admitted, kept, logs } => {
+                        all &= admitted;
+                        state_of(&question.plan, &kept, logs).map_err(|damage| question.damaged(damage))?
+                    }
+                    Told::Foreign { .. } => {
+                        let seen = self.look(question, now).await?;
+                        if charging {
+                            // By the first check that would charge, admitted or not.
+                            self.carry_over(question, &seen, now).await?;
+                            continue 'tries;
+                        }
+                        seen.state
+                    }
+                };
+                let members = members.iter().map(|place| (*place, questions[*place].ask)).collect();
+                records.push(Shared { plan: &question.plan.plan, state, members });
+            }
+            let decisions = decide::group(&mut records, now, grouping, all);
+            if grouping == Grouping::AllOrNothing && all != decisions.iter().all(Decision::is_allowed) {
+                return Err(Trouble::Disagreement { record: questions[0].name() });
+            }
+            return Ok(decisions);
+        }
+        Err(Trouble::Contended { record: questions[0].name() })
+    }
+
+    /// Changes a record outright.
+    pub(crate) async fn change(
+        &self,
+        now: Timestamp,
+        question: &Question,
+        apply: Apply,
+    ) -> Result<Penalty, Trouble> {
+        for _ in 0..MOST_TRIES {
+            let seen = self.look(question, now).await?;
+            let mut state = seen.state.clone();
+            let penalty = apply(&question.plan.plan, &mut state, now);
+            if state == seen.state && !seen.carried {
+                return Ok(penalty);
+            }
+            let swap = seen.swap(&question.plan, &question.record, &state, &self.life(now));
+            if self.swap(swap).await? {
+                return Ok(penalty);
+            }
+        }
+        Err(Trouble::Contended { record: question.name() })
+    }
+
+    /// Forgets a record.
+    pub(crate) async fn forget(&self, now: Timestamp, question: &Question) -> Result<Penalty, Trouble> {
+        for _ in 0..MOST_TRIES {
+            let seen = self.look(question, now).await?;
+            if seen.is_absent() || self.swap(seen.forget(&question.plan, &question.record)).await? {
+                let plan = &question.plan.plan;
+                return Ok(Penalty::nothing(plan.peek(&KeyState::new(plan), now)));
+            }
+        }
+        Err(Trouble::Contended { record: question.name() })
+    }
+
+    /// Reads a record, under the figures in force.
+    pub(crate) async fn look(&self, question: &Question, now: Timestamp) -> Result<Seen, Trouble> {
+        let mut keys = question.keys();
+        for _ in 0..MOST_TRIES {
+            let read = Read::of(self.link.call(&script::read(keys.clone()), self.timeout).await?)?;
+            let damage = match foreign_logs(&question.plan, &read.kept) {
+                Ok(logs) => {
+                    let names = logs.as_deref().unwrap_or(&question.plan.logs);
+                    let named = names.iter().map(|name| Names::log(&question.record, *name));
+                    let wanted: Vec<Vec<u8>> =
+                        std::iter::once(question.record.clone()).chain(named).collect();
+                    if wanted != keys {
+                        keys = wanted;
+                        continue;
+                    }
+                    match Seen::of(&question.plan, read.clone(), now) {
+                        Ok(seen) => return Ok(seen),
+                        Err(damage) => damage,
+                    }
+                }
+                Err(damage) => damage,
+            };
+            if self.on_damaged == OnDamaged::Refuse {
+                return Err(question.damaged(damage));
+            }
+            let logs = question.keys().len() - 1;
+            let gone = Swap {
+                keys: question.keys(),
+                before: read.kept,
+                after: Vec::new(),
+                life: None,
+                logs: vec![script::LogChange::Forget; logs],
+            };
+            self.swap(gone).await?;
+            keys = question.keys();
+        }
+        Err(Trouble::Contended { record: question.name() })
+    }
+
+    /// Puts a record that stands under other figures under those in force; if somebody else was faster, it is as
+    /// well.
+    async fn carry_over(&self, question: &Question, seen: &Seen, now: Timestamp) -> Result<(), Trouble> {
+        let swap = seen.swap(&question.plan, &question.record, &seen.state, &self.life(now));
+        self.swap(swap).await?;
+        Ok(())
+    }
+
+    async fn check(&self, items: &[Item], now: Timestamp, mode: Mode) -> Result<Vec<Told>, Trouble> {
+        let call = script::check(items, now, self.spare, mode);
+        Ok(Told::of(self.link.call(&call, self.timeout).await?, items)?)
+    }
+
+    async fn swap(&self, swap: Swap) -> Result<bool, Trouble> {
+        let reply = self.link.call(&script::swap(swap), self.timeout).await?;
+        Ok(Swap::done(&reply)?)
+    }
+
+    fn life(&self, now: Timestamp) -> Life {
+        Life { now, spare: self.spare }
+    }
+}
+
+impl Question {
+    fn decision(
+        &self,
+        now: Timestamp,
+        admitted: bool,
+        kept: &[u8],
+        logs: Vec<crate::record::KeptLog>,
+    ) -> Result<Decision, Trouble> {
+        let mut state = state_of(&self.plan, kept, logs).map_err(|damage| self.damaged(damage))?;
+        let decision = decide::decide(&self.plan.plan, &mut state, now, self.ask);
+        if decision.is_allowed() != admitted {
+            return Err(Trouble::Disagreement { record: self.name() });
+        }
+        Ok(decision)
+    }
+}
+
+/// The checks of a group, those of one record as one.
+struct Merged {
+    items: Vec<Item>,
+    /// For each item the places of its checks.
+    members: Vec<Vec<usize>>,
+}
+
+impl Merged {
+    fn of(questions: &[Question]) -> Result<Merged, Trouble> {
+        let mut merged = Merged { items: Vec::new(), members: Vec::new() };
+        for (place, question) in questions.iter().enumerate() {
+            let known = merged.members.iter().position(|of| questions[of[0]].record == question.record);
+            let Some(index) = known else {
+                merged.items.push(question.item());
+                merged.members.push(vec![place]);
+                continue;
+            };
+            let item = &mut merged.items[index];
+            match (&mut item.ask, question.ask) {
+                (script::Ask::Exactly(sum), Ask::Exactly(cost)) => *sum += cost.get(),
+                _ => return Err(Trouble::UpToTwice { record: question.name() }),
+            }
+            item.whole_logs = true;
+            merged.members[index].push(place);
+        }
+        Ok(merged)
+    }
+}

@@ -1,0 +1,114 @@
+//! What is answered while the store is not.
+
+mod local;
+mod recent;
+mod share;
+
+use std::collections::HashMap;
+
+use tidegate::store::Grouping;
+use tidegate::{Decision, Timestamp};
+
+use crate::engine::Question;
+use local::Local;
+pub use share::{Replica, ReplicaError};
+
+/// What a policy answers while the store does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnStoreError {
+    /// Everything passes, uncounted.
+    Allow,
+    /// Nothing is decided: the check fails. Servers answer that they are unavailable, not that a limit was reached.
+    Deny,
+    /// This instance enforces its own share of each limit, in its memory; see [`Replica`].
+    #[default]
+    Local,
+}
+
+impl OnStoreError {
+    /// The word of the configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            OnStoreError::Allow => "allow",
+            OnStoreError::Deny => "deny",
+            OnStoreError::Local => "local",
+        }
+    }
+}
+
+/// Whether a call that failed may have charged what it was to charge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Charged {
+    /// It was proven not to have run.
+    No,
+    /// It may have run; so it counts as charged.
+    Perhaps,
+}
+
+/// The failure policies, and what is known without the store.
+#[derive(Debug)]
+pub(crate) struct Fallback {
+    default: OnStoreError,
+    by_policy: HashMap<String, OnStoreError>,
+    local: Local,
+}
+
+impl Fallback {
+    pub(crate) fn new(
+        default: OnStoreError,
+        by_policy: HashMap<String, OnStoreError>,
+        replica: Replica,
+    ) -> Self {
+        Fallback { default, by_policy, local: Local::of(replica) }
+    }
+
+    fn policy(&self, question: &Question) -> OnStoreError {
+        self.by_policy.get(question.plan.policy().name()).copied().unwrap_or(self.default)
+    }
+
+    /// Takes note of how a key stands while the store answers.
+    pub(crate) fn remember(&self, questions: &[Question], decisions: &[Decision], now: Timestamp) {
+        for (question, decision) in questions.iter().zip(decisions) {
+            if self.policy(question) == OnStoreError::Local {
+                self.local.remember(question, decision, now);
+            }
+        }
+    }
+
+    /// Decides a check without the store; `None` if its policy will not have that.
+    pub(crate) fn decide(&self, now: Timestamp, question: &Question, charged: Charged) -> Option<Decision> {
+        match self.policy(question) {
+            OnStoreError::Deny => None,
+            OnStoreError::Allow => Some(unmetered(question)),
+            OnStoreError::Local => Some(self.local.decide(now, question, charged)),
+        }
+    }
+
+    /// Decides checks as one without the store; `None` if one of their policies will not have that. Those that let
+    /// everything pass take no part.
+    pub(crate) fn group(
+        &self,
+        now: Timestamp,
+        questions: &[Question],
+        grouping: Grouping,
+        charged: Charged,
+    ) -> Option<Vec<Decision>> {
+        let mut decisions: Vec<Decision> = questions.iter().map(unmetered).collect();
+        let mut locals = Vec::new();
+        for (place, question) in questions.iter().enumerate() {
+            match self.policy(question) {
+                OnStoreError::Deny => return None,
+                OnStoreError::Allow => {}
+                OnStoreError::Local => locals.push((place, question)),
+            }
+        }
+        for (place, decision) in self.local.group(now, &locals, grouping, charged) {
+            decisions[place] = decision;
+        }
+        Some(decisions)
+    }
+}
+
+fn unmetered(question: &Question) -> Decision {
+    Decision::unmetered(question.plan.plan.limits()[0].capacity())
+}

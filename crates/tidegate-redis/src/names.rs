@@ -1,0 +1,117 @@
+//! What the keys in Redis are called.
+
+use sha2::{Digest, Sha256};
+
+/// Client keys up to so many bytes appear in names as they are, escaped; longer ones as their digest.
+const LONGEST_PLAIN: usize = 64;
+
+/// Names of records and logs, all under one prefix.
+///
+/// A record is `PREFIX:{kKEY}:POLICY` and a log `PREFIX:{kKEY}:POLICY:NAME`, every part escaped, so that two
+/// different (policy, key) pairs never share a name. The part in braces is what Redis Cluster places a key by: a
+/// client's records are in one slot, and the records of many clients are spread over all.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    prefix: Vec<u8>,
+}
+
+impl Names {
+    /// Names under `prefix`, whose braces, were there any, would hide the key's.
+    pub(crate) fn under(prefix: &str) -> Self {
+        let mut escaped = Vec::new();
+        for part in prefix.split(':') {
+            if !escaped.is_empty() {
+                escaped.push(b':');
+            }
+            escape(part.as_bytes(), &mut escaped);
+        }
+        Names { prefix: escaped }
+    }
+
+    /// The name of the record of `key` under the policy called `policy`.
+    pub(crate) fn record(&self, policy: &str, key: &[u8]) -> Vec<u8> {
+        let mut name =
+            Vec::with_capacity(self.prefix.len() + policy.len() + key.len().min(LONGEST_PLAIN) + 8);
+        name.extend_from_slice(&self.prefix);
+        name.extend_from_slice(b":{");
+        if key.len() <= LONGEST_PLAIN {
+            name.push(b'k');
+            escape(key, &mut name);
+        } else {
+            name.push(b'h');
+            Sha256::digest(key).iter().for_each(|byte| hex(*byte, &mut name));
+        }
+        name.extend_from_slice(b"}:");
+        escape(policy.as_bytes(), &mut name);
+        name
+    }
+
+    /// The name of a log that belongs to a record: `limit` tells the limits of a policy apart.
+    pub(crate) fn log(record: &[u8], limit: u32) -> Vec<u8> {
+        let mut name = Vec::with_capacity(record.len() + 9);
+        name.extend_from_slice(record);
+        name.push(b':');
+        limit.to_be_bytes().iter().for_each(|byte| hex(*byte, &mut name));
+        name
+    }
+}
+
+/// Writes `bytes` so that no byte of theirs is taken for one that separates parts.
+fn escape(bytes: &[u8], out: &mut Vec<u8>) {
+    for &byte in bytes {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'@' | b'/' => out.push(byte),
+            _ => {
+                out.push(b'%');
+                hex(byte, out);
+            }
+        }
+    }
+}
+
+fn hex(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.push(DIGITS[usize::from(byte >> 4)]);
+    out.push(DIGITS[usize::from(byte & 15)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn named(policy: &str, key: &[u8]) -> String {
+        String::from_utf8(Names::under("tg1").record(policy, key)).unwrap()
+    }
+
+    #[test]
+    fn names_are_readable_and_hold_the_key_in_braces() {
+        assert_eq!(named("api", b"user/42"), "tg1:{kuser/42}:api");
+        assert_eq!(named("api", b""), "tg1:{k}:api");
+        assert_eq!(named("a:b", b"x}{y"), "tg1:{kx%7d%7by}:a%3ab");
+        assert_eq!(named("api", &[0, 255]), "tg1:{k%00%ff}:api");
+        let long = named("api", &[b'x'; 65]);
+        assert_eq!(long.len(), "tg1:{h}:api".len() + 64);
+    }
+
+    #[test]
+    fn no_two_share_a_name() {
+        let keys: [&[u8]; 9] = [b"", b"a", b"a:b", b"b", b"%61", b"a%3ab", b"{a}", b"k", &[b'k'; 70]];
+        let policies = ["", "a", "b", "a:b", "b}:a", "%3a"];
+        let mut names = BTreeSet::new();
+        for (policy, key) in policies.iter().flat_map(|policy| keys.map(|key| (policy, key))) {
+            let record = Names::under("tg1").record(policy, key);
+            assert!(names.insert(Names::log(&record, 7)) && names.insert(record));
+        }
+        let digest = named("api", &[b'k'; 70]);
+        let spelt: Vec<u8> = digest.bytes().skip(5).take(65).collect();
+        assert_ne!(named("api", &spelt), digest);
+    }
+
+    #[test]
+    fn a_prefix_keeps_its_colons_and_nothing_else_that_could_mislead() {
+        let name = Names::under("tidegate:replay:{x}").record("api", b"k");
+        assert_eq!(String::from_utf8(name).unwrap(), "tidegate:replay:%7bx%7d:{kk}:api");
+    }
+}

@@ -1,0 +1,107 @@
+//! What of a plan goes into every call, made once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tidegate::{ActivePolicy, Algorithm, Plan, Policy};
+
+use crate::record::{Tag, double, doubles, name_hash, width};
+
+/// A plan as the scripts are told of it.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// Of which it is; to know whether it still is.
+    policy: Arc<Policy>,
+    pub(crate) plan: Plan,
+    /// Hashes of the limits' names, in order.
+    pub(crate) names: Vec<u32>,
+    /// The tag of records under it.
+    pub(crate) tag: Vec<u8>,
+    /// Its figures, as the script reads them.
+    pub(crate) figures: Vec<u8>,
+    /// Hashes of the names of the limits that keep a log, in order.
+    pub(crate) logs: Vec<u32>,
+}
+
+impl Prepared {
+    fn new(policy: &Arc<Policy>, plan: &Plan) -> Self {
+        let names: Vec<u32> = policy.limit_names().map(name_hash).collect();
+        let tag = Tag { plan: plan.clone(), names: names.clone() }.encode();
+        let logs = logs_of(plan, &names).map(|(_, name)| name).collect();
+        let figures = figures(plan);
+        Prepared { policy: Arc::clone(policy), plan: plan.clone(), names, tag, figures, logs }
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+}
+
+/// The limits that keep a log: their places and the hashes of their names.
+pub(crate) fn logs_of<'a>(plan: &'a Plan, names: &'a [u32]) -> impl Iterator<Item = (usize, u32)> + 'a {
+    let limits = plan.limits().iter().zip(names).enumerate();
+    limits.filter(|(_, (limit, _))| limit.keeps_log()).map(|(index, (_, name))| (index, *name))
+}
+
+/// The bytes of the state, then each limit's kind and figures, then the number of logs.
+fn figures(plan: &Plan) -> Vec<u8> {
+    let mut out = Vec::new();
+    doubles(&[double(8 * width(plan) as u64)], &mut out);
+    for limit in plan.limits() {
+        let capacity = double(limit.capacity().get());
+        let most = double(limit.capacity().get() + limit.capacity().max(limit.debt()).get());
+        let window = limit.window().map_or(0.0, |window| double(window.as_micros()));
+        match limit.algorithm() {
+            Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
+                let (amount, period) = limit.rate().map_or((0, 1), |rate| rate.lowest_terms());
+                out.push(b'b');
+                doubles(&[capacity, double(amount), double(period)], &mut out);
+            }
+            Algorithm::FixedWindow => {
+                out.push(b'f');
+                doubles(&[capacity, window], &mut out);
+            }
+            Algorithm::SlidingWindowLog => {
+                out.push(b'l');
+                doubles(&[capacity, window], &mut out);
+            }
+            Algorithm::SlidingWindowCounter => {
+                out.push(b'c');
+                doubles(&[capacity, window, most], &mut out);
+            }
+        }
+    }
+    let logs = plan.limits().iter().filter(|limit| limit.keeps_log()).count();
+    doubles(&[double(logs as u64)], &mut out);
+    out
+}
+
+/// Plans that were asked about, by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    plans: RwLock<HashMap<u32, Arc<Prepared>>>,
+}
+
+impl Shelf {
+    /// The plan in force for `key`.
+    pub(crate) fn plan_for(&self, active: &ActivePolicy, key: &[u8]) -> Arc<Prepared> {
+        let (id, plan) = active.plan_for(key);
+        let known = self.plans.read().unwrap_or_else(PoisonError::into_inner).get(&id.get()).cloned();
+        match known {
+            // An id is given again once nobody writes under it.
+            Some(prepared) if Arc::ptr_eq(&prepared.policy, active.policy()) => prepared,
+            _ => {
+                let prepared = Arc::new(Prepared::new(active.policy(), plan));
+                let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
+                plans.insert(id.get(), Arc::clone(&prepared));
+                prepared
+            }
+        }
+    }
+
+    /// Lets plans go whose policies are not among these.
+    pub(crate) fn keep(&self, policies: &[Arc<ActivePolicy>]) {
+        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
+        plans.retain(|_, plan| policies.iter().any(|active| Arc::ptr_eq(active.policy(), &plan.policy)));
+    }
+}

@@ -1,0 +1,147 @@
+//! `check.lua`: decisions.
+
+use std::sync::Arc;
+
+use redis::Value;
+use tidegate_core::{Cost, Timestamp};
+
+use super::{Call, Script, Unheard};
+use crate::prepared::Prepared;
+use crate::record::{KeptLog, double, doubles};
+
+static CHECK: Script = Script { name: "check", source: include_str!("check.lua") };
+
+/// How the checks of one call hang together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Each is decided for itself, in order.
+    Each,
+    /// All are charged or none is. No two are of one record.
+    All,
+    /// None is charged.
+    Foresee,
+}
+
+/// What a check asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    Exactly(u64),
+    UpTo(u64),
+}
+
+/// One check of a call.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    pub(crate) plan: Arc<Prepared>,
+    /// The record's name, then its logs'.
+    pub(crate) keys: Vec<Vec<u8>>,
+    pub(crate) ask: Ask,
+    /// Whether the answer needs whole logs rather than what a single check's needs.
+    pub(crate) whole_logs: bool,
+}
+
+/// What the script says of one check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Told {
+    Decided {
+        admitted: bool,
+        /// The record as it was; empty if there was none.
+        kept: Vec<u8>,
+        logs: Vec<KeptLog>,
+    },
+    /// The record stands under other figures, or is not ours.
+    Foreign { kept: Vec<u8> },
+}
+
+/// The call that decides `items`; `spare` are the milliseconds a record outlives its being as new.
+pub(crate) fn check(items: &[Item], now: Timestamp, spare: u64, mode: Mode) -> Call {
+    let mut plans: Vec<&Arc<Prepared>> = Vec::new();
+    let mut checks = Vec::with_capacity(items.len());
+    for item in items {
+        let known = plans.iter().position(|plan| Arc::ptr_eq(plan, &item.plan));
+        let plan = known.unwrap_or_else(|| {
+            plans.push(&item.plan);
+            plans.len() - 1
+        });
+        let (cost, up_to) = match item.ask {
+            Ask::Exactly(cost) => (cost, 0.0),
+            Ask::UpTo(most) => (most, 1.0),
+        };
+        checks.push(packed(&[
+            double(plan as u64 + 1),
+            double(cost),
+            up_to,
+            f64::from(u8::from(item.whole_logs)),
+        ]));
+    }
+    let mode = match mode {
+        Mode::Each => 0.0,
+        Mode::All => 1.0,
+        Mode::Foresee => 2.0,
+    };
+    let head = packed(&[double(now.as_micros()), double(spare), mode, double(plans.len() as u64)]);
+    let mut args = Vec::with_capacity(1 + 2 * plans.len() + checks.len());
+    args.push(head);
+    args.extend(plans.iter().flat_map(|plan| [plan.tag.clone(), plan.figures.clone()]));
+    args.append(&mut checks);
+    Call { script: &CHECK, keys: items.iter().flat_map(|item| item.keys.iter().cloned()).collect(), args }
+}
+
+impl Told {
+    /// What the script said of each of `items`.
+    pub(crate) fn of(reply: Value, items: &[Item]) -> Result<Vec<Told>, Unheard> {
+        let unheard =
+            |reply: &dyn std::fmt::Debug| Unheard { script: CHECK.name, reply: format!("{reply:?}") };
+        let Value::Array(words) = reply else { return Err(unheard(&reply)) };
+        let expected: usize = items.iter().map(|item| 2 + item.plan.logs.len()).sum();
+        if words.len() != expected {
+            return Err(unheard(&words));
+        }
+        let mut words = words.into_iter();
+        let mut told = Vec::with_capacity(items.len());
+        for item in items {
+            let verdict = words.next();
+            let Some(Value::BulkString(kept)) = words.next() else { return Err(unheard(&verdict)) };
+            let logs: Vec<Value> = words.by_ref().take(item.plan.logs.len()).collect();
+            told.push(match verdict {
+                Some(Value::Int(2)) => Told::Foreign { kept },
+                Some(Value::Int(verdict @ (0 | 1))) => {
+                    let read = |log: &Value| read_log(log, item.whole_logs).ok_or_else(|| unheard(log));
+                    let logs = logs.iter().map(read).collect::<Result<_, _>>()?;
+                    Told::Decided { admitted: verdict == 1, kept, logs }
+                }
+                other => return Err(unheard(&other)),
+            });
+        }
+        Ok(told)
+    }
+}
+
+fn read_log(log: &Value, whole: bool) -> Option<KeptLog> {
+    let Value::BulkString(bytes) = log else { return None };
+    let mut numbers = super::read::numbers(bytes)?.into_iter();
+    let first = numbers.next()?;
+    if whole {
+        // The running total, the number of entries, then each with the total before it.
+        let rest: Vec<u64> = numbers.skip(1).collect();
+        return Some(super::read::entries(&rest, first));
+    }
+    let rest: Vec<u64> = numbers.collect();
+    let mut entries: Vec<(u64, u64)> = rest.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    // The first may be the last, and the one in between either.
+    entries.dedup();
+    Some(KeptLog { base: first, entries })
+}
+
+fn packed(numbers: &[f64]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(8 * numbers.len());
+    doubles(numbers, &mut out);
+    out
+}
+
+/// A cost as it is asked for.
+impl From<Cost> for Ask {
+    fn from(cost: Cost) -> Self {
+        Ask::Exactly(cost.get())
+    }
+}
