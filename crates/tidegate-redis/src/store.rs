@@ -9,9 +9,10 @@ use std::time::Duration;
 use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
 use tidegate::{ActivePolicy, Decision, Penalty, PlanId, Timestamp, Units};
 
+use crate::address::{Address, AddressError};
 use crate::engine::{Engine, Question, Trouble};
 use crate::fallback::{Fallback, OnStoreError, Replica};
-use crate::link::Link;
+use crate::link::{Link, Options};
 use crate::names::Names;
 use crate::prepared::Shelf;
 
@@ -266,8 +267,15 @@ impl RedisStoreBuilder {
     /// # Errors
     /// The address is none, or nobody answers there.
     pub async fn open(self) -> Result<RedisStore, StoreError> {
-        let failed = |reason: String| StoreError { store: self.address.clone(), reason };
-        let link = Link::open_url(&self.address).await.map_err(failed)?;
+        let failed = |store: String, reason: String| StoreError { store, reason };
+        // The text as given may hold a password.
+        let address: Address = self
+            .address
+            .parse()
+            .map_err(|error: AddressError| failed("without an address".to_owned(), error.0))?;
+        let link = Link::open(&address, &Options::default())
+            .await
+            .map_err(|error| failed(error.address, error.reason))?;
         let engine = Engine {
             link,
             names: Names::under(&self.prefix),
@@ -280,7 +288,7 @@ impl RedisStoreBuilder {
             engine: Arc::new(engine),
             shelf: Arc::default(),
             fallback: Arc::new(fallback),
-            name: self.address.as_str().into(),
+            name: address.to_string().into(),
         })
     }
 }

@@ -1,0 +1,79 @@
+//! Passwords, which nobody gets to see by accident.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::percent;
+
+/// Who we say we are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) user: Option<String>,
+    pub(crate) password: Password,
+}
+
+/// Where the password is.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) enum Password {
+    /// None is asked for.
+    #[default]
+    None,
+    /// In the address.
+    Given(String),
+    /// In a variable of the environment.
+    Variable(String),
+    /// In a file, of which a last line end is not part.
+    File(PathBuf),
+}
+
+impl Password {
+    /// The password as it is now: a file may change between two connections.
+    pub(crate) fn read(&self) -> Result<Option<String>, String> {
+        match self {
+            Self::None => Ok(None),
+            Self::Given(password) => Ok(Some(password.clone())),
+            Self::Variable(name) => match std::env::var(name) {
+                Ok(password) => Ok(Some(password)),
+                Err(_) => Err(format!("password_env={name}: no such variable, or not UTF-8 (set {name})")),
+            },
+            Self::File(path) => match std::fs::read_to_string(path) {
+                Ok(text) => Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned())),
+                Err(error) => Err(format!("password_file={}: {error} (make it readable)", path.display())),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Given(_) => f.write_str("Given(***)"),
+            Self::Variable(name) => f.debug_tuple("Variable").field(name).finish(),
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+        }
+    }
+}
+
+impl fmt::Display for Credentials {
+    /// What stands before the hosts, `user:***@`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.user.as_deref().map(percent::encode).unwrap_or_default();
+        match &self.password {
+            Password::Given(_) => write!(f, "{user}:***@"),
+            _ if self.user.is_some() => write!(f, "{user}@"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Credentials {
+    /// What stands in the query.
+    pub(super) fn query(&self) -> Vec<(&'static str, String)> {
+        match &self.password {
+            Password::None | Password::Given(_) => Vec::new(),
+            Password::Variable(name) => vec![("password_env", name.clone())],
+            Password::File(path) => vec![("password_file", path.to_string_lossy().into_owned())],
+        }
+    }
+}
