@@ -1,4 +1,4 @@
-//! Who is measured: Tidegate in two ways of asking, governor in two, and what one would write oneself.
+//! Who is measured: Tidegate in three ways of asking, governor in two, and what one would write oneself.
 //!
 //! Every one has the same limit, so large that each check is admitted and written, and so slow to refill that no key
 //! is ever as new: a billion at once, one a second.
@@ -16,7 +16,7 @@ use tidegate::{Limit, Limiter, Policy, PolicyHandle, Rate};
 use crate::trace::Trace;
 
 const BURST: u32 = 1_000_000_000;
-/// Checks that share a stamp where stamps are shared: as many as a server finds in one read.
+/// Checks that are decided together where any are: as many as a server finds in one read.
 const BATCH: usize = 16;
 
 /// Something that decides checks of cost 1.
@@ -32,12 +32,13 @@ pub trait Contender: Sync {
 pub type Make = fn() -> Box<dyn Contender>;
 
 /// All of them. The second is what the others are compared with.
-pub const ALL: [Make; 5] = [
+pub const ALL: [Make; 6] = [
     || Box::new(GovernorOwned(governor())),
     || Box::new(GovernorReused(governor())),
     || Box::new(MutexMap::default()),
     || Box::new(Tidegate(tidegate())),
     || Box::new(TidegateStamped(tidegate())),
+    || Box::new(TidegateBatched(tidegate())),
 ];
 /// The place in [`ALL`] of the one to compare with.
 pub const PEER: usize = 1;
@@ -166,6 +167,29 @@ impl Contender for TidegateStamped {
             admitted += u64::from(self.0.policy.check_at(key, 1_u32, now).is_allowed());
         }
         admitted
+    }
+}
+
+/// Tidegate as a server calls it that has all that one read brought decided at once.
+struct TidegateBatched(Handle);
+
+impl Contender for TidegateBatched {
+    fn name(&self) -> &'static str {
+        "tidegate, check_batch"
+    }
+
+    fn decide(&self, trace: &Trace) -> u64 {
+        let mut keys = trace.keys();
+        let mut admitted = 0;
+        let mut batch = [""; BATCH];
+        loop {
+            let filled = batch.iter_mut().zip(&mut keys).map(|(place, key)| *place = key).count();
+            if filled == 0 {
+                return admitted;
+            }
+            let decided = self.0.policy.check_batch(&batch[..filled], 1_u32);
+            admitted += decided.iter().map(|decision| u64::from(decision.is_allowed())).sum::<u64>();
+        }
     }
 }
 

@@ -109,14 +109,26 @@ impl Plan {
     /// Decides one check at `now`, or at the key's last charge if that is later, and charges it if admitted.
     #[inline(always)]
     pub fn check(&self, cells: &mut impl Cells, now: Timestamp, cost: Cost) -> Decision {
+        self.check_then(cells, now, cost, |decision| decision)
+    }
+
+    /// As [`check`](Self::check), with the decision put where it is wanted by `put`: it has room for eight limits,
+    /// and is better written once than moved about.
+    #[inline(always)]
+    pub fn check_then<R>(
+        &self,
+        cells: &mut impl Cells,
+        now: Timestamp,
+        cost: Cost,
+        put: impl FnOnce(Decision) -> R,
+    ) -> R {
         let at = now.max(cells.last());
-        // A lone bucket is the usual case, and decided right where the decision is wanted: it has room for eight
-        // limits, and is better written once than moved about.
         match &*self.limits {
+            // A lone bucket is the usual case.
             [limit] if matches!(limit.shape, Shape::Bucket(_)) => {
-                Decision::from(check_one(limit, cells, at, cost.get()))
+                put(Decision::from(check_one(limit, cells, at, cost.get())))
             }
-            _ => self.check_any(cells, at, cost.get()),
+            _ => put(self.check_any(cells, at, cost.get())),
         }
     }
 

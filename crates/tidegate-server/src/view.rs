@@ -41,7 +41,11 @@ impl<'k> View<'k> {
         key: &'k [u8],
         decide: impl FnOnce(&PolicyHandle) -> Decision,
     ) -> Self {
-        let decision = decide(handle);
+        Self::decided(before, handle, key, decide(handle))
+    }
+
+    /// Of a decision made after the policy was looked up.
+    pub fn decided(before: Arc<Policy>, handle: &PolicyHandle, key: &'k [u8], decision: Decision) -> Self {
         let policy = decided_under(before, handle.policy(), key, &decision);
         View { policy, key, decision, cuts: Vec::new() }
     }

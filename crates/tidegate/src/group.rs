@@ -65,9 +65,14 @@ impl<S: Store> Limiter<S> {
         self.group(asked, Grouping::Foresee, now)
     }
 
-    fn group(&self, asked: &[Asked<'_, S>], grouping: Grouping, now: Timestamp) -> S::Answer<Vec<Decision>> {
+    /// Panics unless all policies are of this limiter.
+    pub(crate) fn own(&self, asked: &[Asked<'_, S>]) {
         let own = asked.iter().all(|it| Arc::ptr_eq(&it.policy.shared, &self.shared));
         assert!(own, "a policy of another limiter was asked about");
+    }
+
+    fn group(&self, asked: &[Asked<'_, S>], grouping: Grouping, now: Timestamp) -> S::Answer<Vec<Decision>> {
+        self.own(asked);
         let policies: Vec<Arc<ActivePolicy>> =
             asked.iter().map(|asked| asked.policy.place.load_full()).collect();
         let checks: Vec<Check<'_>> = asked

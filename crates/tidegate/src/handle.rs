@@ -22,7 +22,7 @@ pub struct PolicyHandle<S: Store = MemoryStore> {
     pub(crate) shared: Arc<Shared<S>>,
     pub(crate) place: Place,
     /// The version in force when the handle was made: mostly it still is, and is at hand.
-    version: Arc<ActivePolicy>,
+    pub(crate) version: Arc<ActivePolicy>,
 }
 
 impl<S: Store> PolicyHandle<S> {

@@ -31,6 +31,7 @@ struct Readme;
 
 mod active;
 mod adhoc;
+mod batch;
 pub mod clock;
 mod group;
 mod handle;

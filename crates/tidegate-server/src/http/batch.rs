@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
-use tidegate::PolicyHandle;
+use tidegate::{Asked, Decision, Policy, PolicyHandle};
 use utoipa::ToSchema;
 
 use super::answer::Answer;
@@ -42,8 +42,8 @@ pub(super) enum EntryAnswer<'a> {
 
 /// Check many keys in one request.
 ///
-/// The checks are independent: each is decided on its own, in order, and one that is wrong does not keep the
-/// others from being decided.
+/// The checks are independent: each is decided on its own, in order and all at one instant, and one that is wrong
+/// does not keep the others from being decided.
 #[utoipa::path(
     post,
     path = "/v1/check/batch",
@@ -54,40 +54,68 @@ pub(super) enum EntryAnswer<'a> {
 pub(super) async fn batch(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
     let body = body::json(&app, request, body::MOST_BATCH_BYTES).await?;
     let batch = decode_batch(&body)?;
-    let checks = batch.checks();
-    let mut out = Vec::with_capacity(16 + checks.len() * 256);
+    let mut policies = Policies::default();
+    let entries: Vec<Entry<'_>> = batch.checks().map(|check| policies.find(&app, check?)).collect();
+    let asked: Vec<Asked<'_>> =
+        entries.iter().flatten().map(|(place, check)| policies.ask(*place, check)).collect();
+    let at = app.now();
+    let decisions = app.limiter().check_batch_at(&asked, at);
+    let mut out = Vec::with_capacity(16 + entries.len() * 256);
+    let mut decided = decisions.iter();
     out.extend_from_slice(b"{\"answers\":[");
-    let mut last = None;
-    for (index, check) in checks.enumerate() {
+    for (index, entry) in entries.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        match check {
-            Ok(check) => decide(&app, &check, &mut last, &mut out),
-            Err(problem) => write(&mut out, &EntryAnswer::Refused { problem }),
+        match entry {
+            Ok((place, check)) => {
+                // There is a decision for each check that was asked.
+                let Some(decision) = decided.next() else { break };
+                let view = policies.view(*place, &check.subject.key, *decision);
+                write(&mut out, &EntryAnswer::Decided(Answer::from(&view)));
+                app.metrics().counted(view.policy().name(), decision.outcome());
+            }
+            Err(problem) => write(&mut out, &EntryAnswer::Refused { problem: problem.clone() }),
         }
     }
     out.extend_from_slice(b"]}");
+    app.metrics().took(app.now().micros_since(at), decisions.len() as u64);
     Ok(respond::json(out))
 }
 
-/// The policy of the check before, which is often that of the next.
-type Last<'a> = Option<(Option<Cow<'a, str>>, PolicyHandle)>;
+/// A check and the place of its policy among those looked up, or why it cannot be decided.
+type Entry<'a> = Result<(usize, CheckRequest<'a>), Problem>;
 
-fn decide<'a>(app: &App, check: &CheckRequest<'a>, last: &mut Last<'a>, out: &mut Vec<u8>) {
-    let name = &check.subject.policy;
-    let handle = match last {
-        Some((known, handle)) if known == name => handle,
-        _ => match respond::policy(app, &check.subject) {
-            Ok(handle) => &last.insert((name.clone(), handle)).1,
-            Err(problem) => return write(out, &EntryAnswer::Refused { problem }),
-        },
-    };
-    let at = app.now();
-    let key = &*check.subject.key;
-    let view = View::of(handle, key, |handle| handle.check_at(key, check.cost, at));
-    write(out, &EntryAnswer::Decided(Answer::from(&view)));
-    app.metrics().decided(view.policy().name(), view.decision().outcome(), app.now().micros_since(at));
+/// The policies of a batch, in the order they were first needed; most batches have but one.
+#[derive(Default)]
+struct Policies<'a>(Vec<Known<'a>>);
+
+struct Known<'a> {
+    name: Option<Cow<'a, str>>,
+    handle: PolicyHandle,
+    /// As it was before the checks.
+    policy: Arc<Policy>,
+}
+
+impl<'a> Policies<'a> {
+    fn find(&mut self, app: &App, check: CheckRequest<'a>) -> Entry<'a> {
+        let name = &check.subject.policy;
+        // A file may have many policies, but a batch that goes from one to another and back is rare.
+        if self.0.last().is_none_or(|last| last.name != *name) {
+            let handle = respond::policy(app, &check.subject)?;
+            self.0.push(Known { name: name.clone(), policy: handle.policy(), handle });
+        }
+        Ok((self.0.len() - 1, check))
+    }
+
+    fn ask<'b>(&'b self, place: usize, check: &'b CheckRequest<'_>) -> Asked<'b> {
+        Asked { policy: &self.0[place].handle, key: &check.subject.key, cost: check.cost }
+    }
+
+    fn view<'k>(&self, place: usize, key: &'k [u8], decision: Decision) -> View<'k> {
+        let Known { handle, policy, .. } = &self.0[place];
+        View::decided(Arc::clone(policy), handle, key, decision)
+    }
 }
 
 fn write(out: &mut Vec<u8>, answer: &EntryAnswer<'_>) {

@@ -1,5 +1,6 @@
 //! The store in this process's memory: exact under concurrency, bounded, nothing kept of keys that are as new.
 
+mod batch;
 mod builder;
 mod cells;
 mod group;
@@ -156,16 +157,32 @@ impl MemoryStore {
 
     #[inline]
     fn decide(&self, now: Timestamp, check: &Check<'_>) -> Decision {
-        let Check { policy, key, ask } = *check;
-        let print = self.print(policy, key);
+        let print = self.print(check.policy, check.key);
         let mut shard = self.shard(print);
+        self.decide_in(&mut shard, print, now, check, |decision| decision)
+    }
+
+    /// Decides a check of a key that has its place in `shard`, and has the decision `put` where it is wanted.
+    #[inline(always)]
+    fn decide_in<R>(
+        &self,
+        shard: &mut Shard,
+        print: Fingerprint,
+        now: Timestamp,
+        check: &Check<'_>,
+        put: impl FnOnce(Decision) -> R,
+    ) -> R {
+        let Check { policy, key, ask } = *check;
         // The usual case, with nothing between the arithmetic and the place where the decision is wanted.
         if !policy.is_superseded()
             && let Some((plan, mut cells, now)) = shard.known(&Question { policy, key, print, now })
         {
-            return ask.of(plan, &mut cells, now);
+            return match ask {
+                Ask::Exactly(cost) => plan.check_then(&mut cells, now, cost, put),
+                Ask::UpTo(max) => put(plan.check_up_to(&mut cells, now, max)),
+            };
         }
-        self.decide_unknown(&mut shard, print, now, check)
+        put(self.decide_unknown(shard, print, now, check))
     }
 
     #[cold]
@@ -241,7 +258,7 @@ impl Store for MemoryStore {
     fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Decisions {
         match checks {
             [check] => Decisions::One(self.decide(now, check)),
-            _ => Decisions::Many(checks.iter().map(|check| self.decide(now, check)).collect()),
+            _ => Decisions::Many(self.decide_batch(now, checks)),
         }
     }
 

@@ -102,6 +102,13 @@ impl Shard {
         (plan_id(words) == id).then(|| (plan, SlotCells::new(plan, words, &mut self.logs), now))
     }
 
+    /// Reads where a key of `policy` has its place, so that it is at hand when it is looked for.
+    #[inline]
+    pub(crate) fn read_ahead(&self, policy: &ActivePolicy, print: Fingerprint) {
+        // A key with figures of its own is mostly as wide as the others; if not, it is looked for a little longer.
+        self.tables[policy.policy().plan().packed_words()].read_ahead(print);
+    }
+
     /// A state that is not there, or there under other figures.
     #[cold]
     #[inline(never)]

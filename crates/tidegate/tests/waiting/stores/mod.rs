@@ -250,3 +250,20 @@ fn when_all_are_gone_no_question_is_left() {
     place.tasks.go_to(millis(500));
     assert_eq!(place.tasks.admitted(waiter), Some(millis(500)));
 }
+
+#[test]
+fn a_batch_is_answered_in_order_and_overtakes_nobody() {
+    let mut place = place(Slow::yielding(1));
+    let waiter = place.acquire(10);
+    let keys = ["other", "k", "other", "third"];
+    let decided = block_on(place.api.check_batch(&keys, 6)).unwrap();
+    assert_eq!(decided.iter().map(Decision::is_allowed).collect::<Vec<_>>(), [true, false, false, true]);
+    assert_eq!(decided[1].retry_after(), Some(Wait::from_micros(1_600_000)), "behind the waiter");
+    assert_eq!(decided[2].retry_after(), Some(Wait::from_micros(200_000)));
+    place.store.fail(true);
+    assert!(block_on(place.api.check_batch(&keys, 1)).is_err());
+    assert_eq!(block_on(place.api.check_batch(&["k"; 2], 1)).unwrap().len(), 2, "known without the store");
+    place.store.fail(false);
+    place.tasks.go_to(millis(1_000));
+    assert_eq!(place.tasks.admitted(waiter), Some(millis(1_000)));
+}
