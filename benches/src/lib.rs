@@ -8,3 +8,4 @@ pub mod contender;
 pub mod report;
 pub mod timing;
 pub mod trace;
+pub mod wire;

@@ -285,6 +285,12 @@ impl Engine {
         Ok(())
     }
 
+    /// The call that decides checks one by one.
+    pub(crate) fn wire(&self, now: Timestamp, questions: &[Question]) -> script::Call {
+        let items: Vec<Item> = questions.iter().map(Question::item).collect();
+        script::check(&items, now, self.spare, Mode::Each)
+    }
+
     async fn check(&self, items: &[Item], now: Timestamp, mode: Mode) -> Result<Vec<Told>, Trouble> {
         let call = script::check(items, now, self.spare, mode);
         Ok(Told::of(self.link.call(&call, self.timeout).await?, items)?)

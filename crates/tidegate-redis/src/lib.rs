@@ -17,4 +17,6 @@ mod store;
 
 pub use address::{Address, AddressError};
 pub use fallback::{OnStoreError, Replica, ReplicaError};
+#[doc(hidden)]
+pub use store::WireCall;
 pub use store::{OnDamaged, RedisStore, RedisStoreBuilder};

@@ -179,6 +179,24 @@ async fn each(
     Ok(decisions)
 }
 
+/// What would be sent for checks: for measurements that leave the client out.
+#[doc(hidden)]
+#[derive(Debug, Clone)]
+pub struct WireCall {
+    pub script: &'static str,
+    pub keys: Vec<Vec<u8>>,
+    pub args: Vec<Vec<u8>>,
+}
+
+impl RedisStore {
+    #[doc(hidden)]
+    pub fn wire(&self, now: Timestamp, checks: &[Check<'_>]) -> WireCall {
+        let questions: Vec<Question> = checks.iter().map(|check| self.question(check)).collect();
+        let call = self.engine.wire(now, &questions);
+        WireCall { script: call.script.source, keys: call.keys, args: call.args }
+    }
+}
+
 /// Settings to open a store from; see [`RedisStore::builder`].
 #[derive(Debug, Clone)]
 pub struct RedisStoreBuilder {

@@ -185,6 +185,11 @@ local function look(name, tag, figures, lists)
     -- Written so that what is not a number refuses.
     if not (here >= room) then room = here end
   end
+  -- What no script of ours has written is not to be charged.
+  for i = 1, n do
+    if h[i] % 1 ~= 0 then return {kept = kept, foreign = true} end
+  end
+  if not (last >= 0 and last % 1 == 0) then return {kept = kept, foreign = true} end
   s.room, s.ends, s.fields = room, ends, n
   return s
 end

@@ -1,0 +1,267 @@
+//! Decisions in Redis: Tidegate's script beside the token-bucket script that everybody runs, on the same server, in one
+//! run: the server on one core, the load on the other.
+//!
+//! `cargo xtask bench redis [--quick]`
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use tidegate::store::{Adjustment, Check, Grouping, Store, StoreError};
+use tidegate::{
+    ActivePolicy, Cost, Limit, Limiter, Period, PlanId, Policy, PolicySet, Rate, Timestamp, Units,
+};
+use tidegate_benches::wire::{Load, Outcome, encode};
+use tidegate_redis::{RedisStore, WireCall};
+use tidegate_testkit_servers::{Program, Reply, Server};
+
+/// Measures decisions in Redis beside the classic token-bucket script.
+#[derive(Parser)]
+struct Arguments {
+    /// A tenth of the time: enough to see that it runs.
+    #[arg(long)]
+    quick: bool,
+    /// Only rows whose name contains this.
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// HMGET, HMSET, EXPIRE: capacity, rate per second, now in seconds, cost.
+const CLASSIC: &str = r"
+local capacity, rate, now, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local kept = redis.call('HMGET', KEYS[1], 'tokens', 'last')
+local tokens, last = tonumber(kept[1]) or capacity, tonumber(kept[2]) or now
+tokens = math.min(capacity, tokens + math.max(0, now - last) * rate)
+local allowed = 0
+if tokens >= cost then tokens = tokens - cost; allowed = 1 end
+redis.call('HMSET', KEYS[1], 'tokens', tostring(tokens), 'last', tostring(now))
+redis.call('EXPIRE', KEYS[1], math.ceil(capacity / rate) + 1)
+return {allowed, tostring(tokens)}";
+
+const KEYS: u64 = 100_000;
+const CONNECTIONS: usize = 50;
+const NOW_US: u64 = 1_800_000_000_000_000;
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    on_a_core_of_its_own()?;
+    let server = Server::start(Program::Redis7);
+    let pid = server.info("process_id").context("the server has no process")?;
+    let pinned = Command::new("taskset").args(["-cp", "0", &pid]).output().context("taskset is not here")?;
+    if !pinned.status.success() {
+        bail!("taskset: {}", String::from_utf8_lossy(&pinned.stderr));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let bench = Bench { server, runtime, lasts: Duration::from_millis(if arguments.quick { 400 } else { 4000 }) };
+    bench.run(&arguments.only)?;
+    Ok(())
+}
+
+/// Starts this program again on the second core: the server has the first.
+fn on_a_core_of_its_own() -> Result<()> {
+    const TOLD: &str = "TIDEGATE_BENCH_PINNED";
+    if std::env::var_os(TOLD).is_some() {
+        return Ok(());
+    }
+    let status = Command::new("taskset")
+        .args(["-c", "1"])
+        .arg(std::env::current_exe()?)
+        .args(std::env::args().skip(1))
+        .env(TOLD, "1")
+        .status()
+        .context("taskset is not here (it comes with util-linux)")?;
+    std::process::exit(status.code().unwrap_or(1));
+}
+
+struct Bench {
+    server: Server,
+    runtime: tokio::runtime::Runtime,
+    lasts: Duration,
+}
+
+impl Bench {
+    fn run(&self, only: &str) -> Result<()> {
+        println!("{:<44} {:>9} {:>8} {:>9} {:>10} {:>10}", "", "checks/s", "ratio", "p99 us", "CPU us", "CPU ratio");
+        let recorder = Recorder::new(&self.runtime, &self.server)?;
+        for depth in [1, 16] {
+            let base = self.measure("classic script", depth, 1, &classic(&self.server), None)?;
+            let cases: [(&str, &str, u64, usize); 7] = [
+                ("admitting", "open", 1, 1),
+                ("denying", "shut", 1, 1),
+                ("window counter, admitting", "counter", 1, 1),
+                ("four limits, admitting", "four", 1, 1),
+                ("8 checks a call", "open", 1, 8),
+                ("32 checks a call", "open", 1, 32),
+                ("32 checks of one key a call", "hot", 1, 32),
+            ];
+            for (name, policy, cost, batch) in cases {
+                if name.contains(only) {
+                    let commands = recorder.commands(policy, cost, batch)?;
+                    self.measure(name, depth, batch, &commands, Some(base))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints one row; returns checks a second and microseconds of the server's for each.
+    fn measure(
+        &self,
+        name: &str,
+        depth: usize,
+        batch: usize,
+        commands: &[Vec<u8>],
+        base: Option<(f64, f64)>,
+    ) -> Result<(f64, f64)> {
+        let load = Load { connections: CONNECTIONS, depth, lasts: self.lasts };
+        let address: SocketAddr = self.server.address();
+        let local = tokio::task::LocalSet::new();
+        let warm = Load { lasts: self.lasts / 4, ..load };
+        self.runtime.block_on(local.run_until(warm.run(address, commands)))?;
+        let before = self.cpu()?;
+        let outcome: Outcome = self.runtime.block_on(local.run_until(load.run(address, commands)))?;
+        let cpu = (self.cpu()? - before) * 1e6 / (outcome.answered as f64 * batch as f64);
+        let checks = outcome.per_second * batch as f64;
+        let (ratio, cpu_ratio) = base.map_or((1.0, 1.0), |(base, base_cpu)| (checks / base, base_cpu / cpu));
+        let name = format!("{name}, depth {depth}");
+        println!("{name:<44} {checks:>9.0} {ratio:>7.2}x {:>9.0} {cpu:>10.2} {cpu_ratio:>9.2}x", outcome.p99_us);
+        Ok((checks, cpu))
+    }
+
+    fn cpu(&self) -> Result<f64> {
+        let seconds = |field| -> Result<f64> {
+            Ok(self.server.info(field).context("no CPU time in INFO")?.parse()?)
+        };
+        Ok(seconds("used_cpu_user")? + seconds("used_cpu_sys")?)
+    }
+}
+
+fn load_script(server: &Server, source: &str) -> String {
+    match server.command(&["SCRIPT", "LOAD", source]) {
+        Reply::Text(sha) => sha,
+        other => panic!("SCRIPT LOAD was answered {other:?}"),
+    }
+}
+
+fn classic(server: &Server) -> Vec<Vec<u8>> {
+    let sha = load_script(server, CLASSIC);
+    let command = |key: u64| {
+        let key = format!("tb:user:{key}");
+        encode(&["EVALSHA", &sha, "1", &key, "1000000", "100000", "1800000000.123456", "1"])
+    };
+    shuffled().map(command).collect()
+}
+
+/// Every key once, in an order that no cache likes.
+fn shuffled() -> impl Iterator<Item = u64> {
+    (0..KEYS).map(|index| index * 48_271 % KEYS)
+}
+
+/// A store that writes down what would be sent instead of sending it.
+struct Recorder {
+    limiter: Limiter<Recording>,
+    sha: String,
+}
+
+#[derive(Clone)]
+struct Recording {
+    store: RedisStore,
+    call: Arc<Mutex<Option<WireCall>>>,
+}
+
+impl Recorder {
+    fn new(runtime: &tokio::runtime::Runtime, server: &Server) -> Result<Self> {
+        let store = runtime.block_on(RedisStore::builder(server.url()).open())?;
+        let recording = Recording { store, call: Arc::default() };
+        let million = Units::new(1_000_000)?;
+        let open = Limit::token_bucket(million, Rate::new(Units::new(100_000)?, Period::SECOND));
+        let window = |period| Limit::fixed_window(Units::MAX, period);
+        let policies = [
+            Policy::single("open", open)?,
+            Policy::single("hot", Limit::token_bucket(Units::MAX, Rate::per_second(100_000)))?,
+            Policy::single("shut", Limit::token_bucket(0, Rate::per_second(1)))?,
+            Policy::single("counter", Limit::sliding_window_counter(Units::MAX, Period::MINUTE))?,
+            Policy::builder("four")
+                .limit("bucket", open)
+                .limit("hour", window(Period::HOUR))
+                .limit("day", window(Period::DAY))
+                .limit("counter", Limit::sliding_window_counter(Units::MAX, Period::MINUTE))
+                .build()?,
+        ];
+        let set = PolicySet::new(policies)?;
+        let limiter = Limiter::builder(set).store(recording).build();
+        limiter.policy("open")?.check_batch_at(&["any"], 1, Timestamp::from_micros(NOW_US)?);
+        let call = limiter.store().take().context("no call was recorded")?;
+        Ok(Recorder { sha: load_script(server, call.script), limiter })
+    }
+
+    fn commands(&self, policy: &str, cost: u64, batch: usize) -> Result<Vec<Vec<u8>>> {
+        let handle = self.limiter.policy(policy)?;
+        let cost = Cost::new(cost)?;
+        let keys: Vec<u64> = shuffled().collect();
+        let mut commands = Vec::new();
+        for (index, keys) in keys.chunks(batch).enumerate() {
+            let named = |key: &u64| match policy {
+                "hot" => format!("user:{index}"),
+                _ => format!("user:{key}"),
+            };
+            let names: Vec<String> = keys.iter().map(named).collect();
+            handle.check_batch_at(&names, cost, Timestamp::from_micros(NOW_US + index as u64)?);
+            let call = self.limiter.store().take().context("no call was recorded")?;
+            let mut words = vec![b"EVALSHA".to_vec(), self.sha.clone().into_bytes()];
+            words.push(call.keys.len().to_string().into_bytes());
+            words.extend(call.keys);
+            words.extend(call.args);
+            commands.push(encode(&words));
+        }
+        Ok(commands)
+    }
+}
+
+impl Recording {
+    fn take(&self) -> Option<WireCall> {
+        self.call.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, now: Timestamp, checks: &[Check<'_>]) {
+        let call = self.store.wire(now, checks);
+        *self.call.lock().unwrap_or_else(PoisonError::into_inner) = Some(call);
+    }
+}
+
+/// Decides nothing: what would be sent is all that is wanted.
+impl Store for Recording {
+    type Answer<T: Send + 'static> = ();
+
+    fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
+        self.store.sweep(now, policies)
+    }
+
+    fn check_one(&self, now: Timestamp, check: Check<'_>) {
+        self.put(now, &[check]);
+    }
+
+    fn check(&self, now: Timestamp, checks: &[Check<'_>]) {
+        self.put(now, checks);
+    }
+
+    fn check_group(&self, now: Timestamp, checks: &[Check<'_>], _: Grouping) {
+        self.put(now, checks);
+    }
+
+    fn adjust(&self, _: Timestamp, _: &Arc<ActivePolicy>, _: &[u8], _: Adjustment) {}
+
+    fn snapshot(&self, _: Timestamp, _: &Arc<ActivePolicy>, _: &[u8]) {}
+
+    fn ready<T: Send + 'static>(_: T) {}
+
+    fn map<T: Send + 'static, U: Send + 'static>((): (), _: impl FnOnce(T) -> U + Send + 'static) {}
+
+    async fn settled<T: Send + 'static>((): ()) -> Result<T, StoreError> {
+        Err(StoreError { store: "recording".to_owned(), reason: "it decides nothing".to_owned() })
+    }
+}

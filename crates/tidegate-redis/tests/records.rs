@@ -1,0 +1,248 @@
+//! What lies in the server: how long it lives, how much it takes, and what happens when it is not ours.
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code, reason = "each test program uses its part")]
+#[path = "../../tidegate/tests/judged/mod.rs"]
+mod judged;
+mod shared;
+
+use std::time::Duration;
+
+use tidegate::clock::ManualClock;
+use tidegate::{Cost, Limit, Limiter, Period, Policy, PolicyHandle, PolicySet, Rate, Timestamp, Units};
+use tidegate_redis::{OnDamaged, OnStoreError, RedisStore, RedisStoreBuilder};
+use tidegate_testkit_servers::{Program, Reply, Server};
+
+const NOW: Timestamp = Timestamp::saturating_from_micros(1_800_000_000_000_000);
+
+fn policies() -> PolicySet {
+    let bucket = Limit::token_bucket(1_000, Rate::per_second(100));
+    let log = Limit::sliding_window_log(100, Period::MINUTE).unwrap();
+    let four = Policy::builder("four")
+        .limit("bucket", bucket)
+        .limit("hour", Limit::fixed_window(9_000, Period::HOUR))
+        .limit("day", Limit::fixed_window(90_000, Period::DAY))
+        .limit("counter", Limit::sliding_window_counter(9_000, Period::MINUTE));
+    let blink = Period::from_micros(1_000).unwrap();
+    let blinks = Policy::builder("blink")
+        .limit("bucket", Limit::token_bucket(5, Rate::new(5, blink)))
+        .limit("log", Limit::sliding_window_log(5, blink).unwrap());
+    PolicySet::new([
+        Policy::single("bucket", bucket).unwrap(),
+        Policy::single("never", Limit::token_bucket(5, Rate::ZERO)).unwrap(),
+        Policy::single("shut", Limit::token_bucket(0, Rate::per_second(1))).unwrap(),
+        Policy::single("log", log).unwrap(),
+        four.build().unwrap(),
+        blinks.build().unwrap(),
+    ])
+    .unwrap()
+}
+
+async fn limiter(builder: RedisStoreBuilder) -> Limiter<RedisStore> {
+    let builder = builder.prefix("tg1").timeout(Duration::from_secs(5)).on_store_error(OnStoreError::Deny);
+    let store = builder.open().await.unwrap();
+    Limiter::builder(policies()).store(store).clock(ManualClock::new(NOW)).build()
+}
+
+async fn admits(policy: &PolicyHandle<RedisStore>, key: &str, cost: u32) -> bool {
+    policy.check(key, cost).await.unwrap().is_allowed()
+}
+
+fn number(server: &Server, command: &[&str]) -> i64 {
+    match server.command(command) {
+        Reply::Integer(number) => number,
+        other => panic!("{command:?} was answered {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_record_lives_until_its_loss_changes_nothing_and_a_second_more() {
+    let server = Server::start(Program::Redis7);
+    let limiter = limiter(RedisStore::builder(server.url())).await;
+    assert!(admits(&limiter.policy("bucket").unwrap(), "ann", 250).await);
+    let lives = number(&server, &["PTTL", "tg1:{kann}:bucket"]);
+    assert!((3_000..=3_502).contains(&lives), "{lives} ms, for 2.5 s until it is full and a second");
+    assert!(admits(&limiter.policy("never").unwrap(), "ann", 1).await);
+    assert_eq!(number(&server, &["PTTL", "tg1:{kann}:never"]), -1);
+    assert!(admits(&limiter.policy("log").unwrap(), "ann", 1).await);
+    let names = server.command(&["KEYS", "tg1:{kann}:log*"]);
+    let Reply::List(names) = names else { panic!("KEYS was answered {names:?}") };
+    assert_eq!(names.len(), 2, "a record and its log");
+    for name in names {
+        let lives = number(&server, &["PTTL", name.text()]);
+        assert!((60_000..=61_002).contains(&lives), "{name:?} lives {lives} ms");
+    }
+}
+
+#[tokio::test]
+async fn looks_and_refusals_write_nothing() {
+    let server = Server::start(Program::Valkey8);
+    let limiter = limiter(RedisStore::builder(server.url())).await;
+    for name in ["bucket", "never", "log", "four", "blink"] {
+        let policy = limiter.policy(name).unwrap();
+        assert!(policy.peek("ann").await.unwrap().is_allowed());
+        assert!(!policy.check("ann", Cost::MAX).await.unwrap().is_allowed());
+        assert!(policy.credit("ann", Units::ZERO).await.unwrap().is_allowed());
+        policy.reset("ann").await.unwrap();
+    }
+    assert!(!admits(&limiter.policy("shut").unwrap(), "ann", 1).await);
+    assert_eq!(number(&server, &["DBSIZE"]), 0);
+}
+
+#[tokio::test]
+async fn the_keyspace_is_empty_again_after_a_while() {
+    let server = Server::start(Program::Redis8);
+    let limiter = limiter(RedisStore::builder(server.url()).spare(Duration::from_millis(20))).await;
+    let policy = limiter.policy("blink").unwrap();
+    for key in 0..200 {
+        assert!(admits(&policy, &key.to_string(), 3).await);
+    }
+    // The server's own clock: nothing of ours waits for it.
+    let mut left = i64::MAX;
+    for _ in 0..500 {
+        left = number(&server, &["DBSIZE"]);
+        if left == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{left} keys are left");
+}
+
+#[tokio::test]
+async fn a_reset_leaves_nothing_behind() {
+    let server = Server::start(Program::Redis7);
+    let limiter = limiter(RedisStore::builder(server.url())).await;
+    for name in ["bucket", "never", "log", "four", "blink"] {
+        let policy = limiter.policy(name).unwrap();
+        assert!(admits(&policy, "ann", 2).await);
+        policy.reset("ann").await.unwrap();
+    }
+    assert_eq!(number(&server, &["DBSIZE"]), 0);
+}
+
+#[tokio::test]
+async fn what_is_not_ours_is_an_error_that_names_it() {
+    let server = Server::start(Program::Redis7);
+    let limiter = limiter(RedisStore::builder(server.url())).await;
+    let policy = limiter.policy("bucket").unwrap();
+    assert!(admits(&policy, "ann", 1).await);
+    let whole = bytes(&server, "tg1:{kann}:bucket");
+    let state = whole.len() - 24;
+    let not_numbers = [&whole[..state], &f64::NAN.to_be_bytes(), &whole[state + 8..]].concat();
+    let half = [&whole[..state + 8], &0.5_f64.to_be_bytes(), &whole[state + 16..]].concat();
+    let damaged: [&[u8]; 7] =
+        [b"", b"42", b"\x01", &whole[..whole.len() - 1], &[&whole[..], b"x"].concat(), &not_numbers, &half];
+    for record in damaged {
+        server.command(&[b"SET", &b"tg1:{kann}:bucket"[..], record]);
+        for asked in [policy.check("ann", 1).await, policy.peek("ann").await, policy.credit("ann", 1_u32).await] {
+            match (record.is_empty(), asked) {
+                // Nothing at all is as good as absent.
+                (true, Ok(decision)) => assert!(decision.is_allowed()),
+                (false, Err(error)) => {
+                    assert!(error.reason.contains("tg1:{kann}:bucket"), "{error}");
+                    assert!(error.reason.contains("on_damaged"), "{error}");
+                }
+                (_, other) => panic!("{record:?}: {other:?}"),
+            }
+        }
+    }
+    server.command(&["DEL", "tg1:{kann}:bucket"]);
+    server.command(&["LPUSH", "tg1:{kann}:bucket", "x"]);
+    let error = policy.check("ann", 1).await.unwrap_err();
+    assert!(error.reason.contains("WRONGTYPE"), "{error}");
+}
+
+fn bytes(server: &Server, key: &str) -> Vec<u8> {
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    redis::cmd("GET").arg(key).query(&mut connection).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_not_ours_can_be_started_anew_by_choice() {
+    let server = Server::start(Program::Redis7);
+    let limiter = limiter(RedisStore::builder(server.url()).on_damaged(OnDamaged::StartAnew)).await;
+    for (name, capacity) in [("bucket", 1_000), ("log", 100), ("four", 1_000)] {
+        let policy = limiter.policy(name).unwrap();
+        server.command(&["SET", &format!("tg1:{{kann}}:{name}"), "whatever this may be"]);
+        let decision = policy.check("ann", 1).await.unwrap();
+        assert_eq!((decision.is_allowed(), decision.remaining()), (true, capacity - 1));
+    }
+}
+
+#[tokio::test]
+async fn a_record_is_small() {
+    let server = Server::start(Program::Redis7);
+    let limiter = limiter(RedisStore::builder(server.url())).await;
+    for (name, most) in [("bucket", 128), ("never", 120), ("four", 208)] {
+        let policy = limiter.policy(name).unwrap();
+        assert!(admits(&policy, "user:42", 1).await);
+        let takes = number(&server, &["MEMORY", "USAGE", &format!("tg1:{{kuser%3a42}}:{name}")]);
+        println!("{name}: {takes} bytes a client");
+        assert!(takes <= most, "{name}: {takes} bytes");
+    }
+}
+
+#[tokio::test]
+async fn any_bytes_are_a_key() {
+    let server = Server::start(Program::Valkey9);
+    let limiter = limiter(RedisStore::builder(server.url())).await;
+    let never = limiter.policy("never").unwrap();
+    let keys: [&[u8]; 8] = [b"", b"}", b"{", b"{}", b"a b\r\n", &[0, 255, 254], &[b'x'; 64], &[b'x'; 65]];
+    for key in keys {
+        assert_eq!(never.check(key, 2).await.unwrap().remaining(), 3, "{key:?}");
+    }
+    assert_eq!(number(&server, &["DBSIZE"]), 8);
+    for key in keys {
+        assert_eq!(never.check(key, 2).await.unwrap().remaining(), 1, "{key:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_on_several_nodes_admit_exactly_what_there_is() {
+    const NODES: usize = 3;
+    const TASKS: usize = 12;
+    let server = Server::start(Program::Redis7);
+    let mut nodes = Vec::new();
+    for _ in 0..NODES {
+        nodes.push(limiter(RedisStore::builder(server.url())).await);
+    }
+    // 1000 at once and 100 a second: over two seconds, in steps that the tasks take each in its own time, 1200.
+    let mut tasks = Vec::new();
+    for task in 0..TASKS {
+        let bucket = nodes[task % NODES].policy("bucket").unwrap();
+        tasks.push(tokio::spawn(async move {
+            let mut admitted = 0;
+            for step in 0..=20_u64 {
+                let now = Timestamp::from_micros(NOW.as_micros() + step * 100_000).unwrap();
+                for _ in 0..20 {
+                    admitted += u64::from(bucket.check_at("all", 1, now).await.unwrap().is_allowed());
+                }
+            }
+            admitted
+        }));
+    }
+    let mut admitted = 0;
+    for task in tasks {
+        admitted += task.await.unwrap();
+    }
+    let bucket = nodes[0].policy("bucket").unwrap();
+    let end = Timestamp::from_micros(NOW.as_micros() + 2_000_000).unwrap();
+    let left = bucket.peek_at("all", end).await.unwrap().remaining();
+    assert_eq!(admitted + left, 1_200);
+    while bucket.check_at("all", 1, end).await.unwrap().is_allowed() {
+        admitted += 1;
+    }
+    assert_eq!(admitted, 1_200);
+}
+
+#[tokio::test]
+async fn scripts_that_the_server_forgot_are_given_again_and_charge_once() {
+    let server = Server::start(Program::Redis7);
+    let limiter = limiter(RedisStore::builder(server.url())).await;
+    let never = limiter.policy("never").unwrap();
+    for left in [4, 3, 2, 1, 0] {
+        server.command(&["SCRIPT", "FLUSH"]);
+        assert_eq!(never.check("ann", 1).await.unwrap().remaining(), left);
+    }
+}
