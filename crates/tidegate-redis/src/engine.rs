@@ -14,10 +14,19 @@ use crate::names::Names;
 use crate::prepared::Prepared;
 use crate::record::Damaged;
 use crate::script::{self, Item, Mode, Read, Swap, Told, Unheard};
-use crate::store::OnDamaged;
 
 /// Times a change is tried again because somebody else was faster.
 const MOST_TRIES: u32 = 100;
+
+/// What happens to a record that is damaged or not tidegate's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDamaged {
+    /// The check fails, and the error names the record.
+    #[default]
+    Refuse,
+    /// The record is deleted: the key is as one never seen.
+    StartAnew,
+}
 
 /// What the store knows beside the link.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod builder;
 mod change;
 mod decide;
 mod engine;
@@ -11,12 +12,15 @@ mod fallback;
 mod link;
 mod names;
 mod prepared;
+mod probe;
 mod record;
 mod script;
 mod store;
 
 pub use address::{Address, AddressError};
+pub use builder::RedisStoreBuilder;
+pub use engine::OnDamaged;
 pub use fallback::{OnStoreError, Replica, ReplicaError};
+pub use store::RedisStore;
 #[doc(hidden)]
 pub use store::WireCall;
-pub use store::{OnDamaged, RedisStore, RedisStoreBuilder};

@@ -24,7 +24,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    fn new(policy: &Arc<Policy>, plan: &Plan) -> Self {
+    pub(crate) fn new(policy: &Arc<Policy>, plan: &Plan) -> Self {
         let names: Vec<u32> = policy.limit_names().map(name_hash).collect();
         let tag = Tag { plan: plan.clone(), names: names.clone() }.encode();
         let logs = logs_of(plan, &names).map(|(_, name)| name).collect();

@@ -4,16 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
 use tidegate::{ActivePolicy, Decision, Penalty, PlanId, Timestamp, Units};
 
-use crate::address::{Address, AddressError};
 use crate::engine::{Engine, Question, Trouble};
-use crate::fallback::{Fallback, OnStoreError, Replica};
-use crate::link::{Link, Options};
-use crate::names::Names;
+use crate::fallback::{Fallback, OnStoreError};
 use crate::prepared::Shelf;
 
 /// Keeps the state of keys in Redis or Valkey, shared by all who use the same server and prefix.
@@ -29,19 +25,28 @@ pub struct RedisStore {
     name: Arc<str>,
 }
 
-/// What happens to a record that is damaged or not tidegate's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnDamaged {
-    /// The check fails, and the error names the record.
-    #[default]
-    Refuse,
-    /// The record is deleted: the key is as one never seen.
-    StartAnew,
-}
-
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
 impl RedisStore {
+    pub(crate) fn new(engine: Engine, fallback: Fallback, name: String) -> Self {
+        RedisStore {
+            engine: Arc::new(engine),
+            shelf: Arc::default(),
+            fallback: Arc::new(fallback),
+            name: name.into(),
+        }
+    }
+
+    /// Where the server is, without its password.
+    pub fn address(&self) -> &str {
+        &self.name
+    }
+
+    /// Puts other answers to an outage in force: `otherwise` for the policies that `of` does not name.
+    pub fn set_on_store_error(&self, otherwise: OnStoreError, of: HashMap<String, OnStoreError>) {
+        self.fallback.set(otherwise, of);
+    }
+
     fn question(&self, check: &Check<'_>) -> Question {
         let Check { policy, key, ask } = *check;
         let plan = self.shelf.plan_for(policy, key);
@@ -194,119 +199,5 @@ impl RedisStore {
         let questions: Vec<Question> = checks.iter().map(|check| self.question(check)).collect();
         let call = self.engine.wire(now, &questions);
         WireCall { script: call.script.source, keys: call.keys, args: call.args }
-    }
-}
-
-/// Settings to open a store from; see [`RedisStore::builder`].
-#[derive(Debug, Clone)]
-pub struct RedisStoreBuilder {
-    address: String,
-    prefix: String,
-    spare: Duration,
-    timeout: Duration,
-    on_damaged: OnDamaged,
-    on_error: OnStoreError,
-    on_error_of: HashMap<String, OnStoreError>,
-    replica: Replica,
-}
-
-impl RedisStore {
-    /// Settings to open the store at `address` from.
-    pub fn builder(address: impl Into<String>) -> RedisStoreBuilder {
-        RedisStoreBuilder {
-            address: address.into(),
-            prefix: "tg1".to_owned(),
-            spare: Duration::from_secs(1),
-            timeout: Duration::from_millis(50),
-            on_damaged: OnDamaged::Refuse,
-            on_error: OnStoreError::default(),
-            on_error_of: HashMap::new(),
-            replica: Replica::ONLY,
-        }
-    }
-}
-
-impl RedisStoreBuilder {
-    /// Puts all keys under `prefix` (`tg1` unless said otherwise): stores under different prefixes share nothing.
-    #[must_use]
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Lets records outlive the moment from which their loss changes nothing by this long, in whole milliseconds.
-    /// A second unless said otherwise, which is what late stamps need; a run in virtual time, which passes faster
-    /// than the server's, wants more.
-    #[must_use]
-    pub fn spare(mut self, spare: Duration) -> Self {
-        self.spare = spare;
-        self
-    }
-
-    /// Waits for an answer no longer than this: 50 ms unless said otherwise.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// What happens to a record that is damaged or not tidegate's: the check fails, unless said otherwise.
-    #[must_use]
-    pub fn on_damaged(mut self, on_damaged: OnDamaged) -> Self {
-        self.on_damaged = on_damaged;
-        self
-    }
-
-    /// What is answered while the server is not: this instance's share of each limit is enforced, unless said
-    /// otherwise here or, for one policy, by [`on_store_error_of`](Self::on_store_error_of).
-    #[must_use]
-    pub fn on_store_error(mut self, answer: OnStoreError) -> Self {
-        self.on_error = answer;
-        self
-    }
-
-    /// What is answered under the policy of this name while the server does not answer.
-    #[must_use]
-    pub fn on_store_error_of(mut self, policy: impl Into<String>, answer: OnStoreError) -> Self {
-        self.on_error_of.insert(policy.into(), answer);
-        self
-    }
-
-    /// Which of how many instances this one is, for its share of each limit while the server does not answer: the
-    /// only one unless said otherwise, so that each enforces the whole limit.
-    #[must_use]
-    pub fn replica(mut self, replica: Replica) -> Self {
-        self.replica = replica;
-        self
-    }
-
-    /// Connects.
-    ///
-    /// # Errors
-    /// The address is none, or nobody answers there.
-    pub async fn open(self) -> Result<RedisStore, StoreError> {
-        let failed = |store: String, reason: String| StoreError { store, reason };
-        // The text as given may hold a password.
-        let address: Address = self
-            .address
-            .parse()
-            .map_err(|error: AddressError| failed("without an address".to_owned(), error.0))?;
-        let link = Link::open(&address, &Options::default())
-            .await
-            .map_err(|error| failed(error.address, error.reason))?;
-        let engine = Engine {
-            link,
-            names: Names::under(&self.prefix),
-            spare: self.spare.as_millis().try_into().unwrap_or(u64::MAX).min(1_000_000_000_000),
-            timeout: self.timeout,
-            on_damaged: self.on_damaged,
-        };
-        let fallback = Fallback::new(self.on_error, self.on_error_of, self.replica);
-        Ok(RedisStore {
-            engine: Arc::new(engine),
-            shelf: Arc::default(),
-            fallback: Arc::new(fallback),
-            name: address.to_string().into(),
-        })
     }
 }

@@ -26,10 +26,9 @@ fn policies() -> PolicySet {
     let window = Limit::fixed_window(9, Period::from_secs(5).unwrap());
     let log = Limit::sliding_window_log(6, Period::from_secs(3).unwrap()).unwrap();
     let counter = Limit::sliding_window_counter(8, Period::from_secs(4).unwrap());
-    let several = Policy::builder("several")
-        .limit("log", log)
-        .limit("counter", counter)
-        .limit("leaky", { Limit::leaky_bucket(5, Rate::per_second(4)).unwrap() });
+    let leaky = Limit::leaky_bucket(5, Rate::per_second(4)).unwrap();
+    let several =
+        Policy::builder("several").limit("log", log).limit("counter", counter).limit("leaky", leaky);
     PolicySet::new([
         Policy::single("bucket", bucket).unwrap(),
         Policy::single("window", window).unwrap(),

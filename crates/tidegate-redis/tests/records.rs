@@ -1,7 +1,6 @@
 //! What lies in the server: how long it lives, how much it takes, and what happens when it is not ours.
 #![allow(clippy::unwrap_used)]
 
-#[allow(dead_code, reason = "each test program uses its part")]
 #[path = "../../tidegate/tests/judged/mod.rs"]
 mod judged;
 mod shared;
@@ -68,9 +67,9 @@ async fn a_record_lives_until_its_loss_changes_nothing_and_a_second_more() {
     let names = server.command(&["KEYS", "tg1:{kann}:log*"]);
     let Reply::List(names) = names else { panic!("KEYS was answered {names:?}") };
     assert_eq!(names.len(), 2, "a record and its log");
-    for name in names {
-        let lives = number(&server, &["PTTL", name.text()]);
-        assert!((60_000..=61_002).contains(&lives), "{name:?} lives {lives} ms");
+    for name in names.into_iter().map(Reply::text) {
+        let lives = number(&server, &["PTTL", &name]);
+        assert!((60_000..=61_002).contains(&lives), "{name} lives {lives} ms");
     }
 }
 
@@ -135,7 +134,9 @@ async fn what_is_not_ours_is_an_error_that_names_it() {
         [b"", b"42", b"\x01", &whole[..whole.len() - 1], &[&whole[..], b"x"].concat(), &not_numbers, &half];
     for record in damaged {
         server.command(&[b"SET", &b"tg1:{kann}:bucket"[..], record]);
-        for asked in [policy.check("ann", 1).await, policy.peek("ann").await, policy.credit("ann", 1_u32).await] {
+        for asked in
+            [policy.check("ann", 1).await, policy.peek("ann").await, policy.credit("ann", 1_u32).await]
+        {
             match (record.is_empty(), asked) {
                 // Nothing at all is as good as absent.
                 (true, Ok(decision)) => assert!(decision.is_allowed()),
@@ -245,4 +246,19 @@ async fn scripts_that_the_server_forgot_are_given_again_and_charge_once() {
         server.command(&["SCRIPT", "FLUSH"]);
         assert_eq!(never.check("ann", 1).await.unwrap().remaining(), left);
     }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_run_the_scripts_is_told_of_at_the_start() {
+    let server = Server::start(Program::Redis7);
+    for (user, refused) in [("poor", "-evalsha"), ("poorer", "-rpush"), ("poorest", "-set")] {
+        server.command(&["ACL", "SETUSER", user, "on", ">pw", "~*", "+@all", refused]);
+        let url = format!("redis://{user}:pw@{}", server.address());
+        let error = RedisStore::builder(url).open().await.unwrap_err();
+        assert!(error.reason.starts_with("Redis 7.0"), "{error}");
+        let words = ["permissions", "can't run this command"];
+        assert!(words.iter().any(|words| error.reason.contains(words)), "{error}");
+        assert!(!error.to_string().contains("pw"), "{error}");
+    }
+    assert_eq!(number(&server, &["DBSIZE"]), 0);
 }

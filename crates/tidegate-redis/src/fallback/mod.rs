@@ -5,6 +5,7 @@ mod recent;
 mod share;
 
 use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
 
 use tidegate::store::Grouping;
 use tidegate::{Decision, Timestamp};
@@ -48,22 +49,28 @@ pub(crate) enum Charged {
 /// The failure policies, and what is known without the store.
 #[derive(Debug)]
 pub(crate) struct Fallback {
-    default: OnStoreError,
-    by_policy: HashMap<String, OnStoreError>,
+    answers: RwLock<Answers>,
     local: Local,
 }
 
+#[derive(Debug)]
+struct Answers {
+    otherwise: OnStoreError,
+    of: HashMap<String, OnStoreError>,
+}
+
 impl Fallback {
-    pub(crate) fn new(
-        default: OnStoreError,
-        by_policy: HashMap<String, OnStoreError>,
-        replica: Replica,
-    ) -> Self {
-        Fallback { default, by_policy, local: Local::of(replica) }
+    pub(crate) fn new(otherwise: OnStoreError, of: HashMap<String, OnStoreError>, replica: Replica) -> Self {
+        Fallback { answers: RwLock::new(Answers { otherwise, of }), local: Local::of(replica) }
+    }
+
+    pub(crate) fn set(&self, otherwise: OnStoreError, of: HashMap<String, OnStoreError>) {
+        *self.answers.write().unwrap_or_else(PoisonError::into_inner) = Answers { otherwise, of };
     }
 
     fn policy(&self, question: &Question) -> OnStoreError {
-        self.by_policy.get(question.plan.policy().name()).copied().unwrap_or(self.default)
+        let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
+        answers.of.get(question.plan.policy().name()).copied().unwrap_or(answers.otherwise)
     }
 
     /// Takes note of how a key stands while the store answers.

@@ -1,0 +1,123 @@
+//! Opening a store.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tidegate::store::StoreError;
+
+use crate::address::{Address, AddressError};
+use crate::engine::{Engine, OnDamaged};
+use crate::fallback::{Fallback, OnStoreError, Replica};
+use crate::link::{Link, Options};
+use crate::names::Names;
+use crate::store::RedisStore;
+
+/// Settings to open a store from; see [`RedisStore::builder`].
+#[derive(Debug, Clone)]
+pub struct RedisStoreBuilder {
+    address: String,
+    prefix: String,
+    spare: Duration,
+    timeout: Duration,
+    on_damaged: OnDamaged,
+    on_error: OnStoreError,
+    on_error_of: HashMap<String, OnStoreError>,
+    replica: Replica,
+}
+
+impl RedisStore {
+    /// Settings to open the store at `address` from.
+    pub fn builder(address: impl Into<String>) -> RedisStoreBuilder {
+        RedisStoreBuilder {
+            address: address.into(),
+            prefix: "tg1".to_owned(),
+            spare: Duration::from_secs(1),
+            timeout: Duration::from_millis(50),
+            on_damaged: OnDamaged::Refuse,
+            on_error: OnStoreError::default(),
+            on_error_of: HashMap::new(),
+            replica: Replica::ONLY,
+        }
+    }
+}
+
+impl RedisStoreBuilder {
+    /// Puts all keys under `prefix` (`tg1` unless said otherwise): stores under different prefixes share nothing.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Lets records outlive the moment from which their loss changes nothing by this long, in whole milliseconds.
+    /// A second unless said otherwise, which is what late stamps need; a run in virtual time, which passes faster
+    /// than the server's, wants more.
+    #[must_use]
+    pub fn spare(mut self, spare: Duration) -> Self {
+        self.spare = spare;
+        self
+    }
+
+    /// Waits for an answer no longer than this: 50 ms unless said otherwise.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// What happens to a record that is damaged or not tidegate's: the check fails, unless said otherwise.
+    #[must_use]
+    pub fn on_damaged(mut self, on_damaged: OnDamaged) -> Self {
+        self.on_damaged = on_damaged;
+        self
+    }
+
+    /// What is answered while the server is not: this instance's share of each limit is enforced, unless said
+    /// otherwise here or, for one policy, by [`on_store_error_of`](Self::on_store_error_of).
+    #[must_use]
+    pub fn on_store_error(mut self, answer: OnStoreError) -> Self {
+        self.on_error = answer;
+        self
+    }
+
+    /// What is answered under the policy of this name while the server does not answer.
+    #[must_use]
+    pub fn on_store_error_of(mut self, policy: impl Into<String>, answer: OnStoreError) -> Self {
+        self.on_error_of.insert(policy.into(), answer);
+        self
+    }
+
+    /// Which of how many instances this one is, for its share of each limit while the server does not answer: the
+    /// only one unless said otherwise, so that each enforces the whole limit.
+    #[must_use]
+    pub fn replica(mut self, replica: Replica) -> Self {
+        self.replica = replica;
+        self
+    }
+
+    /// Connects, and sees that the server runs what it will be asked to.
+    ///
+    /// # Errors
+    /// The address is none, nobody answers there, or the scripts are refused.
+    pub async fn open(self) -> Result<RedisStore, StoreError> {
+        let failed = |store: String, reason: String| StoreError { store, reason };
+        // The text as given may hold a password.
+        let address: Address = self
+            .address
+            .parse()
+            .map_err(|error: AddressError| failed("without an address".to_owned(), error.0))?;
+        let options = Options::default();
+        let link =
+            Link::open(&address, &options).await.map_err(|error| failed(error.address, error.reason))?;
+        let engine = Engine {
+            link,
+            names: Names::under(&self.prefix),
+            spare: self.spare.as_millis().try_into().unwrap_or(u64::MAX).min(1_000_000_000_000),
+            timeout: self.timeout,
+            on_damaged: self.on_damaged,
+        };
+        engine.probe(options.connect_within).await.map_err(|reason| failed(address.to_string(), reason))?;
+        let fallback = Fallback::new(self.on_error, self.on_error_of, self.replica);
+        Ok(RedisStore::new(engine, fallback, address.to_string()))
+    }
+}

@@ -1,0 +1,183 @@
+//! What is answered while the server is not.
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use tidegate::clock::ManualClock;
+use tidegate::{Asked, Cost, Limit, Limiter, Outcome, Policy, PolicyHandle, PolicySet, Rate, Timestamp};
+use tidegate_redis::{OnStoreError, RedisStore, RedisStoreBuilder};
+use tidegate_testkit_servers::{Mischief, Program, Proxy, Server};
+
+const NOW: Timestamp = Timestamp::saturating_from_micros(1_800_000_000_000_000);
+
+struct Node {
+    clock: ManualClock,
+    limiter: Limiter<RedisStore>,
+}
+
+impl Node {
+    /// One whose policies answer an outage as they are named.
+    async fn new(builder: RedisStoreBuilder) -> Node {
+        let builder = builder
+            .timeout(Duration::from_millis(300))
+            .on_store_error_of("allow", OnStoreError::Allow)
+            .on_store_error_of("deny", OnStoreError::Deny);
+        let of = |name: &str| Policy::single(name, Limit::token_bucket(12, Rate::per_second(6))).unwrap();
+        let policies = PolicySet::new([of("allow"), of("deny"), of("local")]).unwrap();
+        let clock = ManualClock::new(NOW);
+        let store = builder.open().await.unwrap();
+        Node { limiter: Limiter::builder(policies).store(store).clock(clock.clone()).build(), clock }
+    }
+
+    fn policy(&self, name: &str) -> PolicyHandle<RedisStore> {
+        self.limiter.policy(name).unwrap()
+    }
+}
+
+/// How many of cost 1 pass, and whether each was told to be degraded.
+async fn passes(policy: &PolicyHandle<RedisStore>, key: &str, asked: usize) -> usize {
+    let mut passed = 0;
+    for _ in 0..asked {
+        let decision = policy.check(key, 1).await.unwrap();
+        assert!(decision.is_degraded());
+        passed += usize::from(decision.is_allowed());
+    }
+    passed
+}
+
+#[tokio::test]
+async fn each_policy_answers_an_outage_as_it_was_told() {
+    let mut server = Server::start(Program::Redis7);
+    let node = Node::new(RedisStore::builder(server.url())).await;
+    for name in ["allow", "deny", "local"] {
+        let decision = node.policy(name).check("ann", 5).await.unwrap();
+        assert!(decision.is_allowed() && !decision.is_degraded());
+        assert_eq!(decision.remaining(), 7);
+    }
+    server.kill();
+    let allowed = node.policy("allow").check("ann", 12).await.unwrap();
+    assert!(allowed.is_allowed() && allowed.is_degraded() && !allowed.is_metered());
+    let error = node.policy("deny").check("ann", 1).await.unwrap_err();
+    assert!(error.store.contains("redis://"), "{error}");
+    // Of the seven that were left this node, the only one, has all.
+    assert_eq!(passes(&node.policy("local"), "ann", 10).await, 7);
+    assert_eq!(passes(&node.policy("local"), "new", 20).await, 12);
+    let refused = node.policy("local").check("ann", 1).await.unwrap();
+    assert_eq!(refused.outcome(), Outcome::Denied);
+    assert_eq!(refused.retry_after().unwrap().as_micros(), 166_667);
+    for policy in ["allow", "local"] {
+        let too_much = node.policy(policy).check("ann", 13).await.unwrap();
+        assert_eq!(too_much.is_allowed(), policy == "allow");
+    }
+    // What is not a check has no answer.
+    assert!(node.policy("local").penalize("ann", 1_u32).await.is_err());
+    assert!(node.policy("allow").credit("ann", 1_u32).await.is_err());
+}
+
+#[tokio::test]
+async fn the_shares_of_all_nodes_add_up_to_what_was_left() {
+    let mut server = Server::start(Program::Redis7);
+    let mut nodes = Vec::new();
+    for replica in ["1/3", "2/3", "3/3"] {
+        nodes.push(Node::new(RedisStore::builder(server.url()).replica(replica.parse().unwrap())).await);
+    }
+    // Seven are left of a key that all have asked about, and twelve of one that nobody has.
+    for node in &nodes {
+        node.policy("local").check("ann", 1).await.unwrap();
+    }
+    nodes[1].policy("local").check("ann", 2).await.unwrap();
+    let left = nodes[0].policy("local").peek("ann").await.unwrap().remaining();
+    for node in &nodes {
+        assert_eq!(node.policy("local").peek("ann").await.unwrap().remaining(), left);
+    }
+    server.kill();
+    let (mut known, mut unknown) = (0, 0);
+    for node in &nodes {
+        known += passes(&node.policy("local"), "ann", 12).await;
+        unknown += passes(&node.policy("local"), "new", 20).await;
+    }
+    assert_eq!((known as u64, unknown), (left, 12));
+    // And so do their rates: over a second six in all.
+    let mut refilled = 0;
+    for node in &nodes {
+        node.clock.advance(Duration::from_secs(1));
+        refilled += passes(&node.policy("local"), "new", 20).await;
+    }
+    assert_eq!(refilled, 6);
+    // What is above the share may fit when the store is back: not refused for good.
+    let above = nodes[0].policy("local").check("new", 11).await.unwrap();
+    assert_eq!((above.outcome(), above.retry_after()), (Outcome::Denied, None));
+    let never = nodes[0].policy("local").check("new", 13).await.unwrap();
+    assert_eq!(never.outcome(), Outcome::CostExceedsCapacity);
+}
+
+#[tokio::test]
+async fn a_share_keeps_its_level_when_the_server_comes_and_goes() {
+    let server = Server::start(Program::Redis7);
+    let proxy = Proxy::to(server.address());
+    let node = Node::new(RedisStore::builder(proxy.url())).await;
+    let local = node.policy("local");
+    for _ in 0..3 {
+        proxy.set(Mischief::BlackHole);
+        assert!(local.check("ann", 1).await.unwrap().is_degraded());
+        proxy.set(Mischief::None);
+        proxy.cut();
+        // Until there is a connection again.
+        while node.policy("deny").peek("else").await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    proxy.set(Mischief::BlackHole);
+    // Three were taken here, whatever the server may have seen of them.
+    assert_eq!(passes(&local, "ann", 12).await, 9);
+}
+
+#[tokio::test]
+async fn what_may_have_run_counts_as_charged() {
+    let server = Server::start(Program::Redis7);
+    let proxy = Proxy::to(server.address());
+    let node = Node::new(RedisStore::builder(proxy.url())).await;
+    let local = node.policy("local");
+    assert_eq!(local.check("ann", 4).await.unwrap().remaining(), 8);
+    proxy.set(Mischief::LoseNextReply);
+    // It ran: the server has three left. Nobody here knows, and it counts here as well.
+    let lost = local.check("ann", 5).await.unwrap();
+    assert!(lost.is_allowed() && lost.is_degraded());
+    assert_eq!(lost.remaining(), 3);
+    proxy.set(Mischief::BlackHole);
+    // This one did not run; it may have, so it counts, into debt.
+    let lost = local.check("ann", 4).await.unwrap();
+    assert!(!lost.is_allowed());
+    assert_eq!(lost.retry_after().unwrap().as_micros(), 166_667);
+    let peek = local.peek("ann").await.unwrap();
+    assert!(!peek.is_allowed(), "four on credit: {peek:?}");
+}
+
+#[tokio::test]
+async fn groups_hold_together_without_the_server() {
+    let mut server = Server::start(Program::Redis7);
+    let node = Node::new(RedisStore::builder(server.url())).await;
+    let (allow, deny, local) = (node.policy("allow"), node.policy("deny"), node.policy("local"));
+    server.kill();
+    let asked = |policy, key, cost: u32| Asked { policy, key, cost: Cost::from(cost) };
+    let fits = [asked(&local, &b"ann"[..], 7), asked(&local, b"bob", 12), asked(&allow, b"ann", 99)];
+    let decided = node.limiter.check_all(&fits).await.unwrap();
+    assert!(decided.iter().all(|it| it.is_allowed() && it.is_degraded()));
+    let over = [asked(&local, &b"ann"[..], 5), asked(&local, b"bob", 1)];
+    let decided = node.limiter.check_all(&over).await.unwrap();
+    assert_eq!(decided.iter().map(|it| it.is_allowed()).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(local.peek("ann").await.unwrap().remaining(), 5, "a group that did not fit drained it");
+    let twice = [asked(&local, &b"ann"[..], 3), asked(&local, b"ann", 3)];
+    assert!(!node.limiter.check_all(&twice).await.unwrap().iter().all(|it| it.is_allowed()));
+    assert!(node.limiter.check_all(&[asked(&local, b"ann", 1), asked(&deny, b"ann", 1)]).await.is_err());
+}
+
+#[tokio::test]
+async fn a_server_without_room_is_out_as_well() {
+    let server = Server::setup(Program::Redis7).option("maxmemory", "1").start();
+    let node = Node::new(RedisStore::builder(server.url())).await;
+    assert!(node.policy("allow").check("ann", 1).await.unwrap().is_degraded());
+    let error = node.policy("deny").check("ann", 1).await.unwrap_err();
+    assert!(error.reason.contains("OOM"), "{error}");
+    assert_eq!(passes(&node.policy("local"), "ann", 20).await, 12);
+}
