@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod convert;
 mod failure;
 pub mod replay;
 pub mod serve;

@@ -1,11 +1,11 @@
-//! `tidegate`: serve, validate, replay and compare rate limits.
+//! `tidegate`: serve, validate, replay, compare and convert rate limits.
 
 mod environment;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use tidegate_cli::{Failure, compare, replay, serve, validate};
+use tidegate_cli::{Failure, compare, convert, replay, serve, validate};
 
 const HELP: &str = "\
 Examples:
@@ -14,6 +14,7 @@ Examples:
   tidegate replay access.jsonl                        what would the built-in policy have denied?
   tidegate replay --config tidegate.yaml --decisions decisions.jsonl access.jsonl
   tidegate compare --scenario window-edge             which algorithm should it be?
+  tidegate convert ratelimit/config                   from envoyproxy/ratelimit
 
 `tidegate COMMAND --help` tells all about a command; `-h` is the short of it.
 
@@ -36,6 +37,7 @@ enum Command {
     Validate(validate::ValidateArgs),
     Replay(replay::ReplayArgs),
     Compare(compare::CompareArgs),
+    Convert(convert::ConvertArgs),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Validate(args) => return validate::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Convert(args) => convert::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -492,3 +492,92 @@ fn the_grpc_door_can_be_left_shut() {
     assert_eq!(code, Some(1));
     assert!(err.contains("--listen-grpc nonsense: not an address"), "{err}");
 }
+
+/// A folder of files for envoyproxy/ratelimit.
+fn ratelimit(text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    file(folder.path(), "shop.yaml", text);
+    folder
+}
+
+const SHOP: &str =
+    "domain: shop\ndescriptors: [{key: user, rate_limit: {unit: year, requests_per_unit: 2, name: each}}]\n";
+
+/// Asks about a user at `/json`; the status, and what is left.
+fn user(server: &Server, name: &str) -> (u16, u64) {
+    let entry = format!(r#"{{"key": "user", "value": "{name}"}}"#);
+    let body = format!(r#"{{"domain": "shop", "descriptors": [{{"entries": [{entry}]}}]}}"#);
+    let (status, _, body) = server.ask("POST /json", "", &body);
+    let json: Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
+    (status, json["statuses"][0]["limitRemaining"].as_u64().unwrap_or(0))
+}
+
+#[test]
+fn files_for_envoyproxy_ratelimit_are_used_as_they_are() {
+    let folder = ratelimit(SHOP);
+    let mut server = Server::start(&["--envoy-config", folder.path().to_str().unwrap()]);
+    server.says("Envoy's rate limit service for the domain shop");
+    assert_eq!(
+        [user(&server, "ann"), user(&server, "ann"), user(&server, "ann")],
+        [(200, 1), (200, 0), (429, 0)]
+    );
+    assert_eq!(server.ask("GET /healthcheck", "", "").2, "OK");
+    assert_eq!(
+        server.check(r#"{"policy": "default", "key": "k"}"#).1["remaining"],
+        99,
+        "the built-in one is there too"
+    );
+
+    file(folder.path(), "shop.yaml", &SHOP.replace("unit: 2", "unit: 9"));
+    server.signal("HUP");
+    server.says("changed=\"shop.user\"");
+    assert_eq!(user(&server, "ann"), (200, 5), "what was used stays used, the refused one too");
+
+    file(folder.path(), "shop.yaml", &SHOP.replace("unit: year", "unit: eon"));
+    server.signal("HUP");
+    let line = server.says("reload refused");
+    assert!(line.contains("rate_limit.unit: \"eon\": no such unit"), "{line}");
+    assert_eq!(user(&server, "ann"), (200, 4));
+}
+
+#[test]
+fn wrong_files_for_envoyproxy_ratelimit_start_nothing() {
+    let folder = ratelimit(SHOP);
+    let path = folder.path().to_str().unwrap();
+    file(folder.path(), "twin.yaml", SHOP.replace("key: user", "key: other").as_str());
+    let (code, _, err) = ended(serve(&["--envoy-config", path]));
+    assert_eq!(code, Some(2));
+    assert!(
+        err.contains("twin.yaml:1: domain: \"shop\": the domain is in")
+            && err.contains("--envoy-merge-domains"),
+        "{err}"
+    );
+    let mut server = Server::start(&["--envoy-config", path, "--envoy-merge-domains"]);
+    server.says("shop.other");
+    let (code, _, err) = ended(serve(&["--envoy-config", "/nowhere"]));
+    assert_eq!(code, Some(2));
+    assert!(err.contains("/nowhere: No such file"), "{err}");
+}
+
+#[test]
+fn converted_they_are_a_file_of_ours() {
+    let folder = ratelimit(&SHOP.replace("descriptors", "unlimited: true\ndescriptors"));
+    let convert = |path: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(["convert", path]);
+        ended(command)
+    };
+    let (code, out, err) = convert(folder.path().to_str().unwrap());
+    assert_eq!(code, Some(0));
+    assert!(err.contains("shop.yaml:2: unlimited: has no effect here"), "{err}");
+    let config = file(folder.path(), "tidegate.yaml", &out);
+    let server = Server::start(&["--config", &config]);
+    assert_eq!(
+        [user(&server, "ann"), user(&server, "ann"), user(&server, "ann")],
+        [(200, 1), (200, 0), (429, 0)]
+    );
+    let wrong = file(folder.path(), "wrong", "domain: d\ndescriptors: [{}]");
+    let (code, out, err) = convert(&wrong);
+    assert_eq!((code, &*out), (Some(2), ""));
+    assert!(err.contains("wrong:2: descriptors[0]: key is missing"), "{err}");
+}

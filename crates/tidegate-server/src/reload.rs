@@ -1,19 +1,17 @@
-//! Reading the configuration file again while the server runs.
+//! Reading the configuration again while the server runs.
 
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tidegate::{Reload, TooManyFigures};
 
 use crate::app::App;
-use crate::config::{Config, HeaderFamily, HeaderSettings, LoadError, StoreSettings};
+use crate::config::{Config, HeaderFamily, HeaderSettings, LoadError, Source, StoreSettings};
 
-/// Reads a file again and puts it in force, whole or not at all.
+/// Reads files again and puts it in force, whole or not at all.
 #[derive(Debug)]
 pub struct Reloader {
     app: Arc<App>,
-    file: PathBuf,
+    source: Source,
     /// The family that the command line asks for, whatever the file says.
     family: Option<HeaderFamily>,
     /// What the file said when the store was built: that is not changed while it runs.
@@ -38,10 +36,15 @@ pub enum ReloadError {
 }
 
 impl Reloader {
-    /// Reloads `app` from `file`, of which `loaded` is what was read at the start. `family` goes before the
+    /// Reloads `app` from `source`, of which `loaded` is what was read at the start. `family` goes before the
     /// file's own choice of headers.
-    pub fn new(app: Arc<App>, file: &Path, loaded: &Config, family: Option<HeaderFamily>) -> Self {
-        Reloader { app, file: file.to_owned(), family, store: loaded.store() }
+    pub fn new(
+        app: Arc<App>,
+        source: impl Into<Source>,
+        loaded: &Config,
+        family: Option<HeaderFamily>,
+    ) -> Self {
+        Reloader { app, source: source.into(), family, store: loaded.store() }
     }
 
     /// Reads and checks the file, and swaps it in. Says what changed, or why nothing did, in the log too.
@@ -49,7 +52,7 @@ impl Reloader {
     /// # Errors
     /// Whatever is wrong with the file; the old configuration stays in force.
     pub fn reload(&self) -> Result<Reload, ReloadError> {
-        let file = self.file.display();
+        let file = &self.source;
         let result = self.swap();
         match &result {
             Ok(report) => log(&file.to_string(), report),
@@ -61,22 +64,14 @@ impl Reloader {
         result
     }
 
-    /// A pipe gives its content once, and whoever opens it again waits, perhaps for ever, and all reloads after.
-    fn require_plain_file(&self) -> Result<(), LoadError> {
-        let refused = |source| LoadError::Unreadable { file: self.file.display().to_string(), source };
-        match std::fs::metadata(&self.file).map_err(refused)?.is_file() {
-            true => Ok(()),
-            false => Err(refused(io::Error::other("not a plain file: it cannot be read again (name one)"))),
-        }
-    }
-
     fn swap(&self) -> Result<Reload, ReloadError> {
-        self.require_plain_file()?;
-        let config = Config::load(&self.file)?;
+        self.source.require_plain_files()?;
+        let config = self.source.load()?;
         let headers = headers(&config, self.family);
-        let report = self.app.reload(config.policies().clone(), headers).map_err(|source| {
-            ReloadError::TooManyFigures { file: self.file.display().to_string(), source }
-        })?;
+        let report = self
+            .app
+            .reload(config.policies().clone(), headers)
+            .map_err(|source| ReloadError::TooManyFigures { file: self.source.to_string(), source })?;
         // After the policies they name.
         self.app.set_gateway(config.gateway().clone());
         self.app.set_envoy(config.envoy().clone());

@@ -51,9 +51,9 @@ pub(super) fn show(args: &ServeArgs, settings: &Settings, doors: Doors) {
 fn text(settings: &Settings, doors: Doors) -> String {
     let mut text = format!("tidegate {}\n\n", env!("CARGO_PKG_VERSION"));
     // Writing to a string cannot fail.
-    let _ = match &settings.file {
-        Some(file) => writeln!(text, "policies from {} (SIGHUP reads it again)", file.display()),
-        None => writeln!(text, "policies built in (--config FILE for your own)"),
+    let _ = match settings.source.is_built_in() {
+        true => writeln!(text, "policies built in (--config FILE for your own)"),
+        false => writeln!(text, "policies from {} (SIGHUP reads it again)", settings.source),
     };
     let policies = settings.config.policies();
     list(policies, &mut text);

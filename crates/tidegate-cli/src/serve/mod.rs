@@ -47,7 +47,7 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
     let at = |door: &Option<(TcpListener, SocketAddr)>| door.as_ref().map(|(_, at)| *at);
     let doors = banner::Doors { http: http_at, grpc: at(&grpc), resp: at(&resp) };
     banner::show(args, &settings, doors);
-    let Settings { app, resp_password, config, store, drain, file, family, .. } = settings;
+    let Settings { app, resp_password, config, store, drain, source, family, .. } = settings;
     let app = Arc::new(app);
     let mut listeners = Listeners::http(http);
     if let Some((listener, _)) = grpc {
@@ -62,7 +62,8 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
         listeners = listeners.with_resp(listener, Arc::new(door));
     }
     print(&doors.lines())?;
-    let reloader = file.map(|file| Reloader::new(Arc::clone(&app), &file, &config, family));
+    let has_files = !source.is_built_in();
+    let reloader = has_files.then(|| Reloader::new(Arc::clone(&app), source, &config, family));
     tokio::spawn(signals::reload_on(signals.hangups, reloader));
     until_stopped(listeners, app, drain, signals.stops).await
 }

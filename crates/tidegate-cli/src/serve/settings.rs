@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tidegate::{Limiter, OnFull};
-use tidegate_server::config::{Config, HeaderFamily, HeaderSettings, StoreSettings, parse_period};
+use tidegate_server::config::ratelimit::RatelimitFiles;
+use tidegate_server::config::{Config, HeaderFamily, HeaderSettings, Source, StoreSettings, parse_period};
 use tidegate_server::resp::Password;
 use tidegate_server::{AdminToken, App, Drain};
 
@@ -26,6 +27,7 @@ const HELP: &str = "\
 Examples:
   tidegate serve                                      one policy: 100 at once, then 10 a second
   tidegate serve --config tidegate.yaml --listen-http 0.0.0.0:8080
+  tidegate serve --envoy-config /data/ratelimit/config   in place of envoyproxy/ratelimit
   curl -i localhost:8080/v1/check -H 'content-type: application/json' -d '{\"key\": \"user:42\"}'
   redis-cli -p 6380 CL.THROTTLE user:42 15 30 60
 
@@ -46,6 +48,12 @@ pub struct ServeArgs {
     /// The configuration file; without one there is a policy `default`, 100 at once, then 10 a second
     #[arg(long, value_name = "FILE", env = "TIDEGATE_CONFIG")]
     pub config: Option<PathBuf>,
+    /// Files written for envoyproxy/ratelimit, or the folder they are in, as they are
+    #[arg(long, value_name = "DIR", env = "TIDEGATE_ENVOY_CONFIG")]
+    pub envoy_config: Option<PathBuf>,
+    /// Let several of these files have one domain, as MERGE_DOMAIN_CONFIG does
+    #[arg(long, env = "TIDEGATE_ENVOY_MERGE_DOMAINS")]
+    pub envoy_merge_domains: bool,
     /// Where to listen for HTTP; port 0 takes any that is free
     #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN_HTTP", default_value = "127.0.0.1:8080")]
     pub listen_http: String,
@@ -116,8 +124,8 @@ pub(super) struct Settings {
     pub store: StoreSettings,
     pub headers: HeaderSettings,
     pub drain: Drain,
-    /// The file to read again.
-    pub file: Option<PathBuf>,
+    /// The files to read again.
+    pub source: Source,
     /// The family asked for, whatever the file says.
     pub family: Option<HeaderFamily>,
 }
@@ -125,10 +133,10 @@ pub(super) struct Settings {
 impl Settings {
     /// Reads what `args` name, and checks it.
     pub fn of(args: &ServeArgs) -> Result<Self, Failure> {
-        let config = match &args.config {
-            Some(file) => Config::load(file).map_err(Failure::usage)?,
-            None => Config::default(),
-        };
+        let files = args.envoy_config.as_ref().map(RatelimitFiles::at);
+        let files = files.map(|files| files.merged(args.envoy_merge_domains));
+        let source = Source::file(args.config.clone()).with_ratelimit(files);
+        let config = source.load().map_err(Failure::usage)?;
         let store = store(args, config.store());
         let family = args.headers.map(HeaderFamily::from);
         let limiter = Limiter::builder(config.policies().clone()).store(store.memory_store()).build();
@@ -149,7 +157,7 @@ impl Settings {
             Password::new(text.trim_end_matches(['\r', '\n'])).map_err(|error| error.to_string())
         })?;
         let drain = Drain { notice: args.drain_notice.unwrap_or_default(), grace: args.drain_timeout };
-        Ok(Settings { app, resp_password, config, store, headers, drain, file: args.config.clone(), family })
+        Ok(Settings { app, resp_password, config, store, headers, drain, source, family })
     }
 }
 

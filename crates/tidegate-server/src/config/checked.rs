@@ -8,11 +8,13 @@ use std::path::Path;
 use tidegate::{AdHocStore, Limit, MemoryStore, OnFull, Policy, PolicySet, Rate};
 
 use super::envoy;
+use super::envoy::ratelimit::Translated;
 use super::errors::{ConfigErrors, Fault, Place, Problems};
 use super::policies::policy;
 use super::raw::{RawConfig, RawHeaders};
 use super::reader::Cursor;
 use super::rules::{self, Gateway};
+use super::warnings::Warning;
 use super::yaml::{self, Value};
 use crate::envoy::EnvoyRules;
 
@@ -42,6 +44,8 @@ pub struct Config {
     headers: HeaderSettings,
     gateway: Gateway,
     envoy: EnvoyRules,
+    /// What may surprise in files of other programs.
+    remarks: Vec<Warning>,
 }
 
 /// Where state is kept, and its bounds.
@@ -109,6 +113,14 @@ pub enum LoadError {
     /// Its content is wrong.
     #[error(transparent)]
     Invalid(#[from] ConfigErrors),
+    /// It does not go with another file.
+    #[error("{file}: {reason}")]
+    Clash {
+        /// The file's or folder's name.
+        file: String,
+        /// Why not.
+        reason: String,
+    },
 }
 
 impl Config {
@@ -143,19 +155,7 @@ impl Config {
     /// # Errors
     /// All that is wrong with them.
     pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Self, ConfigErrors> {
-        if bytes.len() > MAX_FILE_BYTES {
-            let rule = format!("larger than {} MiB", MAX_FILE_BYTES >> 20);
-            let fault = Fault::new(rule, "give whole groups of keys figures by prefix, as in \"acme:*\"");
-            return Err(ConfigErrors::broken(file, Place::START, fault));
-        }
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Self::of_text(text, file),
-            Err(error) => {
-                let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-                let place = Place { line: line as u64 + 1, column: 1 };
-                Err(ConfigErrors::broken(file, place, Fault::new("not UTF-8", "save the file as UTF-8")))
-            }
-        }
+        Self::of_text(text_of(bytes, file)?, file)
     }
 
     /// Checks `text`; `file` is the name errors give it.
@@ -200,6 +200,24 @@ impl Config {
         &self.envoy
     }
 
+    /// The same, and what `files` of another program mean.
+    ///
+    /// # Errors
+    /// A domain that both have.
+    pub fn with_ratelimit(mut self, files: Translated) -> Result<Self, String> {
+        let twin = |domain| format!("the domain {domain:?} is in the configuration file too (remove one)");
+        self.envoy.absorb(files.rules).map_err(twin)?;
+        let own = self.policies.iter().map(|policy| Policy::clone(policy));
+        let all = own.chain(files.policies);
+        self.policies = PolicySet::new(all).map_err(|error| error.to_string())?;
+        self.remarks.extend(files.remarks);
+        Ok(self)
+    }
+
+    pub(super) fn remarks(&self) -> &[Warning] {
+        &self.remarks
+    }
+
     /// What proxies may ask about, and which are believed.
     pub fn gateway(&self) -> &Gateway {
         &self.gateway
@@ -217,6 +235,7 @@ impl Default for Config {
             headers: HeaderSettings::default(),
             gateway: Gateway::default(),
             envoy: EnvoyRules::default(),
+            remarks: Vec::new(),
         }
     }
 }
@@ -290,6 +309,20 @@ impl StoreSettings {
     }
 }
 
+/// The text of a file that is not too large.
+pub(super) fn text_of<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, ConfigErrors> {
+    if bytes.len() > MAX_FILE_BYTES {
+        let rule = format!("larger than {} MiB", MAX_FILE_BYTES >> 20);
+        let fault = Fault::new(rule, "give whole groups of keys figures by prefix, as in \"acme:*\"");
+        return Err(ConfigErrors::broken(file, Place::START, fault));
+    }
+    std::str::from_utf8(bytes).map_err(|error| {
+        let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+        let place = Place { line: line as u64 + 1, column: 1 };
+        ConfigErrors::broken(file, place, Fault::new("not UTF-8", "save the file as UTF-8"))
+    })
+}
+
 fn check(raw: &RawConfig, root: &Cursor<'_>, problems: &mut Problems) -> Option<Config> {
     let Some(policies) = &raw.policies else {
         problems
@@ -312,6 +345,7 @@ fn check(raw: &RawConfig, root: &Cursor<'_>, problems: &mut Problems) -> Option<
         policies: policies.ok()?,
         store: store_settings(raw),
         headers: raw.headers.as_ref().map(header_settings).unwrap_or_default(),
+        remarks: Vec::new(),
     })
 }
 

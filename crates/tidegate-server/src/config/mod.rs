@@ -16,6 +16,7 @@ mod raw;
 mod reader;
 mod rules;
 mod schema;
+mod source;
 mod suggest;
 mod time_units;
 mod warnings;
@@ -25,12 +26,13 @@ mod yaml;
 pub use checked::{
     Config, HeaderFamily, HeaderSettings, LoadError, MAX_FILE_BYTES, ResetStyle, StoreKind, StoreSettings,
 };
-pub use envoy::descriptors_in_words;
+pub use envoy::{descriptors_in_words, ratelimit};
 pub use errors::{ConfigError, ConfigErrors, Fault, Place};
 pub use figures::{parse_period, parse_rate, parse_units, show_period, show_rate};
 pub(crate) use rules::{DenyStatus, KeyPart, Match, OnMissing, RuleCost};
 pub use rules::{Gateway, Pattern, Rule, TrustedProxies, proxies_in_words, rule_in_words};
 pub use schema::json_schema;
+pub use source::Source;
 pub use warnings::{Severity, Warning, warnings};
 pub use words::{headers_in_words, limit_in_words, rate_in_words, store_in_words};
 

@@ -89,6 +89,11 @@ impl<'t> Cursor<'t> {
         Some(named.collect())
     }
 
+    /// Whether there is nothing: an empty field, `null` or `~`.
+    pub fn is_nothing(&self) -> bool {
+        matches!(self.node.value, Value::Nothing)
+    }
+
     /// Whether it is a list.
     pub fn is_list(&self) -> bool {
         matches!(self.node.value, Value::List(_))

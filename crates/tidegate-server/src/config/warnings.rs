@@ -29,6 +29,10 @@ pub enum Severity {
 }
 
 impl Warning {
+    pub(super) fn new(severity: Severity, path: String, text: String) -> Self {
+        Warning { severity, path, text }
+    }
+
     /// How likely this points at a mistake.
     pub fn severity(&self) -> Severity {
         self.severity
@@ -71,6 +75,7 @@ pub fn warnings(config: &Config) -> Vec<Warning> {
         of_overrides(policy, &format!("{path}.overrides"), &mut found);
     }
     of_rules(config.gateway(), &mut found);
+    found.extend(config.remarks().iter().cloned());
     found
 }
 

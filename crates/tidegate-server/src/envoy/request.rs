@@ -65,6 +65,24 @@ impl Unit {
     const ALL: [Unit; 7] =
         [Unit::Second, Unit::Minute, Unit::Hour, Unit::Day, Unit::Week, Unit::Month, Unit::Year];
 
+    /// The unit of this name, in any case.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|unit| unit.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Its name: `second`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Second => "second",
+            Unit::Minute => "minute",
+            Unit::Hour => "hour",
+            Unit::Day => "day",
+            Unit::Week => "week",
+            Unit::Month => "month",
+            Unit::Year => "year",
+        }
+    }
+
     /// Its length: a month has 30 days, a year 365.
     pub fn period(self) -> Period {
         const DAY: u32 = 24 * 60 * 60;

@@ -91,6 +91,18 @@ impl EnvoyRules {
         EnvoyRules { domains }
     }
 
+    /// Adds the domains of others.
+    ///
+    /// # Errors
+    /// The name of a domain that there is already; nothing is added.
+    pub(crate) fn absorb(&mut self, others: EnvoyRules) -> Result<(), String> {
+        if let Some(twin) = others.domains.keys().find(|domain| self.domains.contains_key(*domain)) {
+            return Err(twin.clone());
+        }
+        self.domains.extend(others.domains);
+        Ok(())
+    }
+
     /// Whether there are none, for no domain.
     pub fn is_empty(&self) -> bool {
         self.domains.is_empty()

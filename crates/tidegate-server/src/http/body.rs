@@ -26,6 +26,11 @@ const WITHIN: Duration = Duration::from_secs(30);
 /// Takes the whole body of a POST, of at most `most` bytes.
 pub(super) async fn json(app: &App, request: Request, most: usize) -> Result<Bytes, Problem> {
     require_json(request.headers())?;
+    any(app, request, most).await
+}
+
+/// The same, whatever its media type.
+pub(super) async fn any(app: &App, request: Request, most: usize) -> Result<Bytes, Problem> {
     let body = request.into_body();
     if body.size_hint().lower() > most as u64 {
         return Err(too_large(most));

@@ -12,13 +12,14 @@ mod metrics;
 mod peek;
 mod policies;
 pub mod problem;
+mod ratelimit;
 mod respond;
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
 use axum::{Router, middleware};
 use http::{HeaderValue, Method, Uri, header};
 use utoipa::OpenApi as _;
@@ -41,6 +42,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/docs/page.js", get(docs::script))
         .route("/docs/page.css", get(docs::style))
         .route("/v1/forward-auth/{*asked}", any(forward_auth::ask))
+        .route("/json", post(ratelimit::json))
+        .route("/healthcheck", get(ratelimit::healthcheck))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::map_response_with_state(Arc::clone(&app), last_of_a_drain))

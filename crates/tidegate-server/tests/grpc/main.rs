@@ -6,4 +6,5 @@ mod decisions;
 mod ending;
 mod envoy;
 mod python;
+mod ratelimit;
 mod server;

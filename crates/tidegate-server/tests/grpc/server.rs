@@ -43,9 +43,16 @@ impl Deref for Server {
     }
 }
 
+fn read(text: &str) -> Config {
+    Config::parse(text, "tidegate.yaml").unwrap_or_else(|errors| panic!("{errors}"))
+}
+
 /// What `text` configures, in virtual time.
 pub fn app(text: &str) -> (ManualClock, Arc<App>) {
-    let config = Config::parse(text, "tidegate.yaml").unwrap_or_else(|errors| panic!("{errors}"));
+    app_of(&read(text))
+}
+
+fn app_of(config: &Config) -> (ManualClock, Arc<App>) {
     let clock = ManualClock::default();
     let limiter = Limiter::builder(config.policies().clone())
         .clock(clock.clone())
@@ -63,12 +70,21 @@ pub async fn connect(address: SocketAddr, clock: ManualClock, app: Arc<App>) -> 
 
 /// Serves what `text` configures.
 pub async fn start(text: &str) -> Server {
-    start_at(text, SocketAddr::from(([127, 0, 0, 1], 0))).await
+    start_with(read(text)).await
+}
+
+/// Serves this configuration.
+pub async fn start_with(config: Config) -> Server {
+    serve(&config, SocketAddr::from(([127, 0, 0, 1], 0))).await
 }
 
 /// Serves what `text` configures at this address.
 pub async fn start_at(text: &str, address: SocketAddr) -> Server {
-    let (clock, app) = app(text);
+    serve(&read(text), address).await
+}
+
+async fn serve(config: &Config, address: SocketAddr) -> Server {
+    let (clock, app) = app_of(config);
     let listener = tokio::net::TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopping) = oneshot::channel();

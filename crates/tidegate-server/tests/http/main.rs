@@ -10,6 +10,7 @@ mod malformed;
 mod metrics;
 mod openapi;
 mod pages;
+mod ratelimit;
 mod reload;
 mod server;
 mod wire;

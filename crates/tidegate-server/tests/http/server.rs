@@ -61,9 +61,8 @@ impl Server {
         let config = Config::parse(config, "test.yaml").unwrap();
         let clock = ManualClock::default();
         let limiter = Limiter::builder(config.policies().clone()).store(store).clock(clock.clone()).build();
-        let app = Arc::new(furnish(
-            App::new(limiter).with_headers(config.headers()).with_gateway(config.gateway().clone()),
-        ));
+        let app = App::new(limiter).with_headers(config.headers()).with_gateway(config.gateway().clone());
+        let app = Arc::new(furnish(app.with_envoy(config.envoy().clone())));
         let listeners = Listeners::http(TcpListener::bind("127.0.0.1:0").await.unwrap());
         let address = listeners.http.local_addr().unwrap();
         let (stop, stopping) = oneshot::channel();

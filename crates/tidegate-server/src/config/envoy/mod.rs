@@ -2,6 +2,7 @@
 
 mod check;
 mod leaf;
+pub mod ratelimit;
 pub(super) mod raw;
 mod words;
 

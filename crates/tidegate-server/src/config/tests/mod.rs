@@ -4,5 +4,6 @@ mod documents;
 mod envoy;
 mod faults;
 mod meaning;
+mod ratelimit;
 mod robust;
 mod rules;
