@@ -4,6 +4,7 @@
 //!   continued, killed and started again at will.
 //! * [`Cluster`] and [`Sentinel`]: several of them that fail over.
 //! * [`Proxy`]: a way to a server on which connections are cut, replies lost, delayed or never given.
+//! * [`Certificates`]: for a server that speaks TLS, and for its clients.
 //!
 //! Everything is gone when it is dropped, and when the test's process dies. All calls block, for milliseconds
 //! as a rule. Nothing here returns errors: what fails is the machine's fault or the test's, and panics with what
@@ -13,6 +14,7 @@
 //! `TIDEGATE_REDIS_SERVER`.
 #![forbid(unsafe_code)]
 
+mod certificates;
 mod cluster;
 mod patience;
 mod ports;
@@ -23,6 +25,7 @@ mod resp;
 mod sentinel;
 mod server;
 
+pub use certificates::Certificates;
 pub use cluster::Cluster;
 pub use program::Program;
 pub use proxy::{Mischief, Proxy};

@@ -60,6 +60,11 @@ impl Sentinel {
         &self.sentinels[index]
     }
 
+    /// A sentinel, to be killed.
+    pub fn sentinel_mut(&mut self, index: usize) -> &mut Server {
+        &mut self.sentinels[index]
+    }
+
     /// `redis+sentinel://`, the addresses of the sentinels, and the master's name.
     pub fn url(&self) -> String {
         let addresses: Vec<_> = self.sentinels.iter().map(|it| it.address().to_string()).collect();
@@ -68,7 +73,12 @@ impl Sentinel {
 
     /// The port of the master as the first sentinel knows it.
     pub fn master_port(&self) -> u16 {
-        match self.sentinels[0].command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]) {
+        self.master_port_by(0)
+    }
+
+    /// The port of the master as this sentinel knows it.
+    pub fn master_port_by(&self, sentinel: usize) -> u16 {
+        match self.sentinels[sentinel].command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]) {
             Reply::List(mut address) => {
                 let port = address.pop().map(Reply::text).unwrap_or_default();
                 port.parse().unwrap_or_else(|_| panic!("not a port: {port:?}"))

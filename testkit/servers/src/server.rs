@@ -6,6 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::certificates::Certificates;
 use crate::patience::until;
 use crate::ports;
 use crate::process::Process;
@@ -36,10 +37,15 @@ impl Setup {
         self
     }
 
-    /// Speaks TLS on its port, with the options that name the certificates; its Unix socket stays as it was.
-    pub fn encrypted(mut self) -> Self {
+    /// Speaks TLS on its port, and asks clients for a certificate if `mutual`; its Unix socket stays as it was.
+    pub fn encrypted(mut self, certificates: &Certificates, mutual: bool) -> Self {
         self.encrypted = true;
-        self
+        let path = |path: PathBuf| path.to_string_lossy().into_owned();
+        let (cert, key) = certificates.server();
+        self.option("tls-cert-file", &path(cert))
+            .option("tls-key-file", &path(key))
+            .option("tls-ca-cert-file", &path(certificates.ca()))
+            .option("tls-auth-clients", if mutual { "yes" } else { "no" })
     }
 
     /// Is a node of a cluster.

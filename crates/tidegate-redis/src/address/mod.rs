@@ -17,6 +17,9 @@ pub(crate) use password::{Credentials, Password};
 /// | `redis://host:6379/0` | one server; the port is 6379 and the database 0 unless told otherwise |
 /// | `rediss://host` | the same by TLS |
 /// | `redis+unix:///run/redis.sock?db=0`, `unix:///run/redis.sock` | one server by a Unix socket |
+/// | `redis+sentinel://a:26379,b,c/mymaster/0` | the master of this name, wherever these sentinels say that it is |
+/// | `redis+cluster://a:6379,b,c` | the cluster that these are nodes of; some are enough |
+/// | `rediss+sentinel://...`, `rediss+cluster://...` | the same by TLS, the sentinels too |
 ///
 /// `valkey` may be written for `redis`. A user and a password stand before the hosts: `redis://user:password@host`,
 /// `redis://:password@host`, with `%40` for `@` and so on. What may follow after `?`, joined by `&`:
@@ -28,6 +31,7 @@ pub(crate) use password::{Credentials, Password};
 /// | `cert=PATH`, `key=PATH` | with TLS: the client's certificate and key, PEM |
 /// | `server_name=NAME` | with TLS: the name that the server's certificate must have; the host's if absent |
 /// | `db=N` | with a Unix socket: the database |
+/// | `sentinel_user=NAME`, `sentinel_password_env=NAME`, `sentinel_password_file=PATH` | how the sentinels let one in; they ask for nothing if absent |
 ///
 /// `Display` and `Debug` never show a password.
 ///
@@ -38,7 +42,8 @@ pub(crate) use password::{Credentials, Password};
 /// assert_eq!(address.to_string(), "redis://app:***@cache.example:6379/2");
 ///
 /// let error = "http://cache.example".parse::<Address>().unwrap_err();
-/// assert_eq!(error.to_string(), "store: unknown scheme \"http\" (use redis, rediss, redis+unix, unix)");
+/// assert_eq!(error.to_string(), "store: unknown scheme \"http\" (use redis, rediss, redis+sentinel, \
+///     rediss+sentinel, redis+cluster, rediss+cluster, redis+unix, unix)");
 /// # Ok::<(), tidegate_redis::AddressError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +61,10 @@ pub(crate) enum Place {
     Server(Host),
     /// One, by a Unix socket.
     Socket(PathBuf),
+    /// The master of a name, as sentinels know it.
+    Sentinel { sentinels: Vec<Host>, master: String, credentials: Credentials },
+    /// A cluster, by some of its nodes.
+    Cluster(Vec<Host>),
 }
 
 /// A host, by name or address (an IPv6 address without its brackets), and a port.
@@ -106,8 +115,16 @@ impl fmt::Display for Address {
                 let path = percent::encode_path(&path.to_string_lossy());
                 write!(f, "redis{s}+unix://{}{path}", self.credentials)?;
             }
+            Place::Sentinel { sentinels, master, .. } => {
+                let (hosts, master) = (list(sentinels), percent::encode(master));
+                write!(f, "redis{s}+sentinel://{}{hosts}/{master}", self.credentials)?;
+            }
+            Place::Cluster(nodes) => write!(f, "redis{s}+cluster://{}{}", self.credentials, list(nodes))?,
         }
-        let mut query = self.credentials.query();
+        let mut query = self.credentials.query(["", "password_env", "password_file"]);
+        if let Place::Sentinel { credentials, .. } = &self.place {
+            query.extend(credentials.query(SENTINEL));
+        }
         match (&self.place, self.database) {
             (_, 0) => {}
             (Place::Socket(_), database) => query.push(("db", database.to_string())),
@@ -128,6 +145,13 @@ impl fmt::Display for Address {
         }
         Ok(())
     }
+}
+
+/// What stands after `?` of the credentials for sentinels.
+const SENTINEL: [&str; 3] = ["sentinel_user", "sentinel_password_env", "sentinel_password_file"];
+
+fn list(hosts: &[Host]) -> String {
+    hosts.iter().map(Host::to_string).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@
 use std::path::PathBuf;
 
 use super::percent;
-use super::{Address, Credentials, Host, Password, Place, Tls};
+use super::{Address, Credentials, Host, Password, Place, SENTINEL, Tls};
 
-const SCHEMES: &str = "redis, rediss, redis+unix, unix";
+const SCHEMES: &str =
+    "redis, rediss, redis+sentinel, rediss+sentinel, redis+cluster, rediss+cluster, redis+unix, unix";
 const PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
 /// The last database a server can be told to have.
 const LAST_DATABASE: u32 = i32::MAX as u32;
 
@@ -17,6 +19,8 @@ const LAST_DATABASE: u32 = i32::MAX as u32;
 enum Kind {
     Server,
     Socket,
+    Sentinel,
+    Cluster,
 }
 
 /// The parts of the text.
@@ -37,6 +41,8 @@ pub(super) fn address(text: &str) -> Result<Address, String> {
     let (place, database) = match kind {
         Kind::Server => (Place::Server(host(parts.hosts, PORT)?), database(parts.path)?),
         Kind::Socket => (socket(&parts)?, query.take("db").map_or(Ok(0), |db| database(&db))?),
+        Kind::Sentinel => sentinel(&parts, &mut query)?,
+        Kind::Cluster => (cluster(&parts)?, 0),
     };
     let credentials = credentials(parts.user_info, &mut query)?;
     let tls = if encrypted { Some(tls(&mut query)?) } else { None };
@@ -57,6 +63,8 @@ fn kind(scheme: &str) -> Result<(Kind, bool), String> {
     match way {
         "" if !scheme.contains('+') => Ok((Kind::Server, encrypted)),
         "unix" if !encrypted => Ok((Kind::Socket, false)),
+        "sentinel" => Ok((Kind::Sentinel, encrypted)),
+        "cluster" => Ok((Kind::Cluster, encrypted)),
         _ => Err(unknown(scheme)),
     }
 }
@@ -147,6 +155,45 @@ fn socket(parts: &Parts<'_>) -> Result<Place, String> {
     Ok(Place::Socket(path.into()))
 }
 
+fn sentinel(parts: &Parts<'_>, query: &mut Query) -> Result<(Place, u32), String> {
+    let sentinels = hosts(parts.hosts, SENTINEL_PORT)?;
+    let path = parts.path.strip_prefix('/').unwrap_or_default();
+    let (master, number) = path.split_once('/').unwrap_or((path, ""));
+    let master = percent::decode(master).map_err(|error| format!("in the master's name: {error}"))?;
+    if master.is_empty() {
+        return Err("no name of the master (write redis+sentinel://a,b,c/mymaster)".to_owned());
+    }
+    if master.contains(char::is_whitespace) {
+        return Err("a master's name with a space in it (sentinels know none)".to_owned());
+    }
+    let [user, variable, file] = SENTINEL.map(|name| query.take(name));
+    let password = match (variable, file) {
+        (None, None) if user.is_some() => {
+            return Err("sentinel_user without a password (add &sentinel_password_env=NAME)".to_owned());
+        }
+        (None, None) => Password::None,
+        (Some(name), None) => Password::Variable(name),
+        (None, Some(path)) => Password::File(path.into()),
+        (Some(_), Some(_)) => {
+            return Err("both sentinel_password_env and sentinel_password_file (keep one)".to_owned());
+        }
+    };
+    let credentials = Credentials { user, password };
+    Ok((Place::Sentinel { sentinels, master, credentials }, database(number)?))
+}
+
+fn cluster(parts: &Parts<'_>) -> Result<Place, String> {
+    if database(parts.path)? != 0 {
+        return Err("a database other than 0 in a cluster (write redis+cluster://a,b,c)".to_owned());
+    }
+    Ok(Place::Cluster(hosts(parts.hosts, PORT)?))
+}
+
+/// Hosts with commas between them.
+fn hosts(text: &str, default_port: u16) -> Result<Vec<Host>, String> {
+    text.split(',').map(|one| host(one, default_port)).collect()
+}
+
 fn credentials(user_info: Option<&str>, query: &mut Query) -> Result<Credentials, String> {
     let decode =
         |text: &str| percent::decode(text).map_err(|error| format!("in the user or password: {error}"));
@@ -221,8 +268,10 @@ impl Query {
     fn finish(self, kind: Kind, encrypted: bool) -> Result<(), String> {
         let Some((name, _)) = self.0.first() else { return Ok(()) };
         let mut known = vec!["password_env", "password_file"];
-        if kind == Kind::Socket {
-            known.push("db");
+        match kind {
+            Kind::Socket => known.push("db"),
+            Kind::Sentinel => known.extend(SENTINEL),
+            Kind::Server | Kind::Cluster => {}
         }
         if encrypted {
             known.extend(["ca", "cert", "key", "server_name"]);

@@ -68,12 +68,15 @@ impl fmt::Display for Credentials {
 }
 
 impl Credentials {
-    /// What stands in the query.
-    pub(super) fn query(&self) -> Vec<(&'static str, String)> {
-        match &self.password {
-            Password::None | Password::Given(_) => Vec::new(),
-            Password::Variable(name) => vec![("password_env", name.clone())],
-            Password::File(path) => vec![("password_file", path.to_string_lossy().into_owned())],
-        }
+    /// What stands in the query, by these names: of the user, of the variable, of the file.
+    pub(super) fn query(&self, names: [&'static str; 3]) -> Vec<(&'static str, String)> {
+        let [user, variable, file] = names;
+        let user = self.user.clone().filter(|_| !user.is_empty()).map(|name| (user, name));
+        let password = match &self.password {
+            Password::None | Password::Given(_) => None,
+            Password::Variable(name) => Some((variable, name.clone())),
+            Password::File(path) => Some((file, path.to_string_lossy().into_owned())),
+        };
+        user.into_iter().chain(password).collect()
     }
 }

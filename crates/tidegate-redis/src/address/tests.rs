@@ -26,6 +26,18 @@ fn addresses_are_read_and_written_in_full() {
         ("unix:///run/redis.sock", "redis+unix:///run/redis.sock"),
         ("valkey+unix://u:p@/a%20b?db=2", "redis+unix://u:***@/a%20b?db=2"),
         ("rediss://h", "rediss://h:6379"),
+        ("redis+sentinel://a,b:1,[::1]/m", "redis+sentinel://a:26379,b:1,[::1]:26379/m"),
+        ("rediss+sentinel://:p@a/m%2Fn/3?ca=c", "rediss+sentinel://:***@a:26379/m%2Fn/3?ca=c"),
+        (
+            "valkey+sentinel://a/m?sentinel_password_env=S&sentinel_user=u&password_env=P",
+            "redis+sentinel://a:26379/m?password_env=P&sentinel_user=u&sentinel_password_env=S",
+        ),
+        (
+            "redis+sentinel://a/m?sentinel_password_file=f",
+            "redis+sentinel://a:26379/m?sentinel_password_file=f",
+        ),
+        ("redis+cluster://a", "redis+cluster://a:6379"),
+        ("rediss+cluster://u:p@a:7000,b/0", "rediss+cluster://u:***@a:7000,b:6379"),
         (
             "valkeys://h/1?key=k&cert=c&ca=/ca.pem&server_name=n",
             "rediss://h:6379/1?ca=%2Fca.pem&cert=c&key=k&server_name=n",
@@ -88,6 +100,23 @@ fn errors_name_the_part_the_rule_and_the_mend() {
         ("unix://", "no path of a Unix socket ("),
         ("unix:///", "no path of a Unix socket ("),
         ("unix://run/redis.sock", "a host before a Unix socket's path ("),
+        ("redis+sentinel://a", "no name of the master ("),
+        ("redis+sentinel:///m", "no host (write redis://host:26379)"),
+        ("redis+sentinel://a,,b/m", "no host ("),
+        ("redis+sentinel://a/m/x", "a database that is no number"),
+        ("redis+sentinel://a/m%20n", "a master's name with a space in it ("),
+        ("redis+sentinel://a/m?sentinel_user=u", "sentinel_user without a password ("),
+        (
+            "redis+sentinel://a/m?sentinel_password_env=u&sentinel_password_file=f",
+            "both sentinel_password_env and ",
+        ),
+        (
+            "redis+sentinel://a/m?db=1",
+            "unknown setting \"db\" after ? (use password_env, password_file, sentinel_user, sentinel_password_env, sentinel_password_file)",
+        ),
+        ("redis+cluster://a/1", "a database other than 0 in a cluster ("),
+        ("redis+cluster://a;b", "a host has letters"),
+        ("redis+cluster://a?sentinel_user=u", "unknown setting \"sentinel_user\" after ? ("),
         ("unix:///s?db=x", "a database that is no number"),
     ] {
         let said = read(written).unwrap_err();
@@ -138,7 +167,7 @@ fn passwords_are_read_where_they_are() {
 
 proptest! {
     #[test]
-    fn what_was_read_reads_the_same_when_written(text in "(redis|rediss|valkey|unix|redis\\+unix)://([a-z:@%0-9]{0,8}@)?[a-z0-9.:\\[\\],]{0,12}(/[a-z0-9%]{0,6})?(\\?[a-z_&=/%0-9]{0,24})?") {
+    fn what_was_read_reads_the_same_when_written(text in "(redis|rediss|valkey|unix|redis\\+unix|redis\\+sentinel|rediss\\+cluster)://([a-z:@%0-9]{0,8}@)?[a-z0-9.:\\[\\],]{0,12}(/[a-z0-9%]{0,6})?(\\?[a-z_&=/%0-9]{0,24})?") {
         if let Ok(address) = text.parse::<Address>() {
             let written = address.to_string();
             let again: Address = written.parse().unwrap();

@@ -4,13 +4,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, RedisConnectionInfo};
+use redis::aio::{MultiplexedConnection, PubSub};
+use redis::{AsyncConnectionConfig, RedisConnectionInfo, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::address::{Address, Credentials, Host};
+use crate::address::{Address, Credentials, Host, Tls};
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +34,23 @@ impl fmt::Display for Door {
 pub(super) struct Login {
     credentials: Credentials,
     database: u32,
+    tls: Option<Tls>,
 }
 
 impl Login {
-    /// Reads what the address names, so that a missing file is told at once.
+    /// How one gets into the servers that keep the keys.
     pub fn of(address: &Address) -> Result<Arc<Self>, String> {
-        address.credentials.password.read()?;
-        Ok(Arc::new(Self { credentials: address.credentials.clone(), database: address.database }))
+        Self::with(address, address.credentials.clone(), address.database)
+    }
+
+    /// How one gets into others on the way.
+    pub fn with(address: &Address, credentials: Credentials, database: u32) -> Result<Arc<Self>, String> {
+        // What the address names is read now too, so that a missing file is told at once.
+        credentials.password.read()?;
+        if let Some(tls) = &address.tls {
+            configured(tls)?;
+        }
+        Ok(Arc::new(Self { credentials, database, tls: address.tls.clone() }))
     }
 
     fn settings(&self) -> Result<RedisConnectionInfo, String> {
@@ -73,6 +84,22 @@ const WRITE_BUFFER: usize = 64 * 1024;
 const WAITING: usize = 1024;
 
 impl Way {
+    /// Asks one thing on a connection of its own.
+    pub async fn ask(&self, command: &redis::Cmd, within: Duration) -> Result<Value, String> {
+        let asking = async {
+            let (mut connection, driver) = self.connect().await?;
+            let answer = tokio::select! {
+                () = driver => return Err("the connection ended".to_owned()),
+                answer = connection.send_packed_command(command) => answer,
+            };
+            answer.and_then(Value::extract_error).map_err(|error| error.to_string())
+        };
+        let answer = tokio::time::timeout(within, asking).await;
+        answer
+            .unwrap_or_else(|_| Err(format!("no answer within {within:?}")))
+            .map_err(|error| format!("{}: {error}", self.door))
+    }
+
     /// A connection that has let us in. Its errors hold no password.
     pub async fn connect(&self) -> Result<(MultiplexedConnection, Driver), String> {
         match &self.door {
@@ -80,12 +107,29 @@ impl Way {
                 let stream =
                     TcpStream::connect((name.as_str(), *port)).await.map_err(|error| error.to_string())?;
                 stream.set_nodelay(true).map_err(|error| error.to_string())?;
-                self.greet(stream).await
+                match &self.login.tls {
+                    None => self.greet(stream).await,
+                    Some(tls) => self.greet(encrypt(stream, tls, name).await?).await,
+                }
             }
             Door::Socket(path) => {
                 self.greet(UnixStream::connect(path).await.map_err(|error| error.to_string())?).await
             }
         }
+    }
+
+    /// A connection on which one is told of what others publish.
+    pub async fn listen(&self) -> Result<PubSub, String> {
+        let Door::Host(Host { name, port }) = &self.door else {
+            return Err("only hosts publish".to_owned());
+        };
+        let settings = self.login.settings()?;
+        let stream = TcpStream::connect((name.as_str(), *port)).await.map_err(|error| error.to_string())?;
+        let listening = match &self.login.tls {
+            None => PubSub::new(&settings, stream).await,
+            Some(tls) => PubSub::new(&settings, encrypt(stream, tls, name).await?).await,
+        };
+        listening.map_err(|error| error.to_string())
     }
 
     async fn greet<S>(&self, stream: S) -> Result<(MultiplexedConnection, Driver), String>
@@ -104,4 +148,25 @@ impl Way {
             .map_err(|error| error.to_string())?;
         Ok((connection, Box::pin(driver)))
     }
+}
+
+#[cfg(feature = "tls")]
+use super::tls::encrypt;
+
+#[cfg(feature = "tls")]
+fn configured(tls: &Tls) -> Result<(), String> {
+    super::tls::configuration(tls).map(|_| ())
+}
+
+#[cfg(not(feature = "tls"))]
+const WITHOUT: &str = "rediss:// is not in this build (build with the feature `tls`)";
+
+#[cfg(not(feature = "tls"))]
+fn configured(_: &Tls) -> Result<(), String> {
+    Err(WITHOUT.to_owned())
+}
+
+#[cfg(not(feature = "tls"))]
+async fn encrypt(_: TcpStream, _: &Tls, _: &str) -> Result<TcpStream, String> {
+    Err(WITHOUT.to_owned())
 }

@@ -1,6 +1,6 @@
 //! One connection to a server, made anew whenever it ends.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ struct Shared {
     trouble: Mutex<String>,
     /// Told after every attempt to connect.
     attempted: Notify,
+    /// Whether there was one.
+    tried: AtomicBool,
     answers: AtomicU64,
     /// Calls that were given up.
     unanswered: AtomicU64,
@@ -46,6 +48,7 @@ impl Lane {
             connection: ArcSwapOption::empty(),
             trouble: Mutex::new("not connected yet".to_owned()),
             attempted: Notify::new(),
+            tried: AtomicBool::new(false),
             answers: AtomicU64::new(0),
             unanswered: AtomicU64::new(0),
         });
@@ -60,6 +63,11 @@ impl Lane {
     /// Why there is no connection.
     pub fn trouble(&self) -> String {
         self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the first attempt to connect goes on.
+    pub fn is_new(&self) -> bool {
+        !self.shared.tried.load(Ordering::Acquire)
     }
 
     /// Waits until there is a connection, or the attempt to make one fails; then says why it did.
@@ -138,7 +146,7 @@ impl Shared {
                 Ok(Ok((connection, driver))) => {
                     backoff.reset();
                     self.connection.store(Some(Arc::new(connection)));
-                    self.attempted.notify_waiters();
+                    self.tell();
                     let trouble = self.drive(driver).await;
                     self.connection.store(None);
                     trouble.to_owned()
@@ -148,9 +156,14 @@ impl Shared {
             };
             *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) =
                 format!("{}: {trouble}", self.way.door);
-            self.attempted.notify_waiters();
+            self.tell();
             tokio::time::sleep(backoff.next()).await;
         }
+    }
+
+    fn tell(&self) {
+        self.tried.store(true, Ordering::Release);
+        self.attempted.notify_waiters();
     }
 
     /// Until the connection ends, or is to be given up.

@@ -5,21 +5,34 @@
 
 mod answer;
 mod backoff;
+mod cluster;
 mod dial;
 mod lane;
 mod node;
 mod scripts;
+mod sentinel;
+mod slots;
+#[cfg(feature = "tls")]
+mod tls;
+mod work;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use redis::Value;
+use redis::{Cmd, Value};
 
-use crate::address::{Address, Place};
+use crate::address::{Address, Host, Place};
 use crate::script::Call;
 
+use cluster::Cluster;
 use dial::{Door, Login, Way};
 use node::{Node, Sent};
+use sentinel::Watched;
+use work::{Plain, Run, Work};
+
+pub(crate) use slots::slot_of;
 
 /// Why a call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +65,19 @@ impl Default for Options {
     }
 }
 
+/// What a server's clock said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// Which server.
+    pub(crate) server: String,
+    /// Our clock before it was asked.
+    pub(crate) before: u64,
+    /// Its clock, in microseconds since the Unix epoch.
+    pub(crate) time: u64,
+    /// Our clock after it answered.
+    pub(crate) after: u64,
+}
+
 /// Why there is no link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("store: {address}: {reason}")]
@@ -71,67 +97,73 @@ pub(crate) struct Link {
 
 #[derive(Debug)]
 enum Servers {
-    One(Node),
+    One(Arc<Node>),
+    Watched(Watched),
+    Cluster(Cluster),
 }
 
 impl Link {
     /// Opens the link, and waits until there is a connection. Needs a tokio runtime, now and as long as it lives.
     pub(crate) async fn open(address: &Address, options: &Options) -> Result<Self, OpenError> {
-        let fail = |reason| OpenError { address: address.to_string(), reason };
-        let login = Login::of(address).map_err(fail)?;
-        let door = match &address.place {
-            Place::Server(host) => Door::Host(host.clone()),
-            Place::Socket(path) => Door::Socket(path.clone()),
-        };
-        let node = Node::start(Way { door, login }, options);
-        node.first_connection(options.connect_within).await.map_err(fail)?;
-        Ok(Self {
-            servers: Servers::One(node),
-            in_flight: AtomicUsize::new(0),
-            in_flight_limit: options.in_flight,
-        })
+        let opened = Servers::open(address, options).await;
+        let servers = opened.map_err(|reason| OpenError { address: address.to_string(), reason })?;
+        Ok(Self { servers, in_flight: AtomicUsize::new(0), in_flight_limit: options.in_flight })
     }
 
-    /// Runs a script, once or not at all, and waits `within` for its answer.
+    /// Runs a script, once or not at all, and waits `within` for its answer. In a cluster its keys must all be in
+    /// one slot.
     pub(crate) async fn call(&self, call: &Call, within: Duration) -> Result<Value, Failure> {
-        let work = async |sent: &Sent| match &self.servers {
-            Servers::One(node) => node.call(call, sent).await?.or_failure(),
-        };
-        self.limited(within, work).await
+        let slot = call.keys.first().map(|key| slot_of(key));
+        self.limited(within, async |sent| self.servers.run(slot, &Run { call, sent }).await).await
     }
 
-    /// The server's time, in microseconds since the Unix epoch.
-    pub(crate) async fn time(&self, within: Duration) -> Result<u64, Failure> {
-        answer::time(self.plain(&redis::cmd("TIME"), within).await?)
-    }
-
-    /// Removes keys, all in one slot, and says how many there were.
-    pub(crate) async fn delete(&self, keys: &[Vec<u8>], within: Duration) -> Result<u64, Failure> {
-        if keys.is_empty() {
-            return Ok(0);
+    /// The time of each master, in microseconds since the Unix epoch, with the name of the server and what `now`
+    /// said before it was asked and after it answered. Each is waited for no longer than `within`; those that do not
+    /// answer are left out.
+    pub(crate) async fn times(&self, now: &(impl Fn() -> u64 + Sync), within: Duration) -> Vec<Reading> {
+        let mut readings = Vec::new();
+        for node in self.servers.masters() {
+            let work = async |sent: &Sent| {
+                let before = now();
+                let answer = node.command(None, &redis::cmd("TIME"), sent).await?.or_failure()?;
+                Ok(Reading { server: node.name(), before, time: answer::time(answer)?, after: now() })
+            };
+            readings.extend(self.limited(within, work).await);
         }
-        let mut command = redis::cmd("DEL");
-        command.arg(keys);
-        answer::count(self.plain(&command, within).await?)
+        readings
     }
 
-    /// Whether the server answers.
+    /// Removes keys, and says how many there were. In a cluster with a command for each slot; where one fails, others
+    /// may have run.
+    pub(crate) async fn delete(&self, keys: &[Vec<u8>], within: Duration) -> Result<u64, Failure> {
+        let mut by_slot: BTreeMap<u16, Vec<&[u8]>> = BTreeMap::new();
+        for key in keys {
+            let slot = if matches!(self.servers, Servers::Cluster(_)) { slot_of(key) } else { 0 };
+            by_slot.entry(slot).or_default().push(key);
+        }
+        let mut removed = 0;
+        for (slot, keys) in by_slot {
+            let mut command = redis::cmd("DEL");
+            command.arg(keys);
+            removed += answer::count(self.plain(Some(slot), &command, within).await?)?;
+        }
+        Ok(removed)
+    }
+
+    /// Whether the server answers; in a cluster, some node of it.
     pub(crate) async fn ping(&self, within: Duration) -> Result<(), Failure> {
-        self.plain(&redis::cmd("PING"), within).await.map(|_| ())
+        self.plain(None, &redis::cmd("PING"), within).await.map(|_| ())
     }
 
     /// The server's name and version as it gives them, such as `Redis 7.0.15`.
     pub(crate) async fn version(&self, within: Duration) -> Result<String, Failure> {
         let mut command = redis::cmd("INFO");
         command.arg("server");
-        answer::version(self.plain(&command, within).await?)
+        answer::version(self.plain(None, &command, within).await?)
     }
 
-    async fn plain(&self, command: &redis::Cmd, within: Duration) -> Result<Value, Failure> {
-        let work = async |sent: &Sent| match &self.servers {
-            Servers::One(node) => node.command(command, sent).await?.or_failure(),
-        };
-        self.limited(within, work).await
+    async fn plain(&self, slot: Option<u16>, command: &Cmd, within: Duration) -> Result<Value, Failure> {
+        self.limited(within, async |sent| self.servers.run(slot, &Plain { command, sent }).await).await
     }
 
     /// Does work that sends commands, unless there is too much of it already, and not for longer than `within`.
@@ -156,6 +188,43 @@ impl Link {
             return Ok(seat);
         }
         Err(Failure::NotRun(format!("overloaded: {limit} calls wait for the store already")))
+    }
+}
+
+impl Servers {
+    async fn open(address: &Address, options: &Options) -> Result<Self, String> {
+        let login = Login::of(address)?;
+        let door = match &address.place {
+            Place::Server(host) => Door::Host(host.clone()),
+            Place::Socket(path) => Door::Socket(path.clone()),
+            Place::Sentinel { sentinels, master, credentials } => {
+                let theirs = Login::with(address, credentials.clone(), 0)?;
+                let way = |host: &Host| Way { door: Door::Host(host.clone()), login: Arc::clone(&theirs) };
+                let sentinels = sentinels.iter().map(way).collect();
+                return Watched::start(sentinels, master, login, options).await.map(Self::Watched);
+            }
+            Place::Cluster(seeds) => return Cluster::start(seeds, login, options).await.map(Self::Cluster),
+        };
+        let node = Node::start(Way { door, login }, options);
+        node.first_connection(options.connect_within).await?;
+        Ok(Self::One(Arc::new(node)))
+    }
+
+    /// Does the work where it is to be done.
+    async fn run(&self, slot: Option<u16>, work: &impl Work) -> Result<Value, Failure> {
+        match self {
+            Self::One(node) => work.at(node, None).await?.or_failure(),
+            Self::Watched(watched) => watched.run(work).await,
+            Self::Cluster(cluster) => cluster.run(slot, work).await,
+        }
+    }
+
+    fn masters(&self) -> Vec<Arc<Node>> {
+        match self {
+            Self::One(node) => vec![Arc::clone(node)],
+            Self::Watched(watched) => vec![watched.master()],
+            Self::Cluster(cluster) => cluster.masters(),
+        }
     }
 }
 

@@ -1,7 +1,11 @@
 //! A link to one server, and everything that can happen on the way.
 #![allow(clippy::unwrap_used)]
 
+mod cluster;
+mod sentinel;
 mod standalone;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -38,8 +38,11 @@ async fn plain_commands() {
     assert_eq!(link.delete(&[], LONG).await, Ok(0));
     let Reply::List(time) = server.command(&["TIME"]) else { panic!("no list") };
     let seconds: u64 = time[0].clone().text().parse().unwrap();
-    let later = link.time(LONG).await.unwrap();
-    assert!(later / 1_000_000 >= seconds && later / 1_000_000 < seconds + 60, "{later} after {seconds} s");
+    let ticks = std::sync::atomic::AtomicU64::new(0);
+    let readings = link.times(&|| ticks.fetch_add(1, Ordering::Relaxed), LONG).await;
+    let [Reading { server: name, before: 0, time, after: 1 }] = &readings[..] else { panic!("{readings:?}") };
+    assert_eq!(*name, server.address().to_string());
+    assert!(time / 1_000_000 >= seconds && time / 1_000_000 < seconds + 60, "{time} after {seconds} s");
 }
 
 #[tokio::test]
