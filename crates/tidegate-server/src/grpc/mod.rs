@@ -1,8 +1,10 @@
-//! The gRPC door: Envoy's rate limit service, and health.
+//! The gRPC door: Envoy's rate limit service, health, and reflection.
 
+mod descriptors;
 mod health;
 pub mod messages;
 mod rate_limit;
+mod reflection;
 mod route;
 mod serve;
 

@@ -15,6 +15,7 @@ use tonic_prost::ProstCodec;
 
 use super::health::HealthService;
 use super::rate_limit::ShouldRateLimit;
+use super::reflection::Reflection;
 use crate::app::App;
 
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
@@ -27,18 +28,23 @@ const MOST_BYTES: usize = 1 << 20;
 pub(crate) struct Routes {
     app: Arc<App>,
     health: HealthServer<HealthService>,
+    reflection: Reflection,
 }
 
 impl Routes {
     /// What never ends by itself ends once `closing` says so.
     pub fn new(app: Arc<App>, closing: watch::Receiver<bool>) -> Self {
-        Routes { health: HealthServer::new(HealthService { app: Arc::clone(&app), closing }), app }
+        let health = HealthServer::new(HealthService { app: Arc::clone(&app), closing });
+        Routes { health, reflection: Reflection::new(), app }
     }
 
     /// Answers one call, in the time that its caller gives it.
     pub async fn call(mut self, request: Request<Incoming>) -> Response<Body> {
         let deadline = timeout(request.headers());
         let path = request.uri().path();
+        if let Some(answer) = self.reflection.at(path) {
+            return answer(request).await.unwrap_or_else(|never| match never {});
+        }
         // A watch lasts as long as its caller likes: the deadline is for calls that are answered once.
         if path.starts_with(HEALTH) {
             return self.health.call(request).await.unwrap_or_else(|never| match never {});

@@ -7,4 +7,5 @@ mod ending;
 mod envoy;
 mod python;
 mod ratelimit;
+mod reflection;
 mod server;
