@@ -56,7 +56,8 @@ fn main() -> Result<()> {
         bail!("taskset: {}", String::from_utf8_lossy(&pinned.stderr));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let bench = Bench { server, runtime, lasts: Duration::from_millis(if arguments.quick { 400 } else { 4000 }) };
+    let bench =
+        Bench { server, runtime, lasts: Duration::from_millis(if arguments.quick { 400 } else { 4000 }) };
     bench.run(&arguments.only)?;
     Ok(())
 }
@@ -85,7 +86,10 @@ struct Bench {
 
 impl Bench {
     fn run(&self, only: &str) -> Result<()> {
-        println!("{:<44} {:>9} {:>8} {:>9} {:>10} {:>10}", "", "checks/s", "ratio", "p99 us", "CPU us", "CPU ratio");
+        println!(
+            "{:<44} {:>9} {:>8} {:>9} {:>10} {:>10}",
+            "", "checks/s", "ratio", "p99 us", "CPU us", "CPU ratio"
+        );
         let recorder = Recorder::new(&self.runtime, &self.server)?;
         for depth in [1, 16] {
             let base = self.measure("classic script", depth, 1, &classic(&self.server), None)?;
@@ -100,7 +104,7 @@ impl Bench {
             ];
             for (name, policy, cost, batch) in cases {
                 if name.contains(only) {
-                    let commands = recorder.commands(policy, cost, batch)?;
+                    let commands = recorder.commands(&self.server, policy, cost, batch)?;
                     self.measure(name, depth, batch, &commands, Some(base))?;
                 }
             }
@@ -128,14 +132,16 @@ impl Bench {
         let checks = outcome.per_second * batch as f64;
         let (ratio, cpu_ratio) = base.map_or((1.0, 1.0), |(base, base_cpu)| (checks / base, base_cpu / cpu));
         let name = format!("{name}, depth {depth}");
-        println!("{name:<44} {checks:>9.0} {ratio:>7.2}x {:>9.0} {cpu:>10.2} {cpu_ratio:>9.2}x", outcome.p99_us);
+        println!(
+            "{name:<44} {checks:>9.0} {ratio:>7.2}x {:>9.0} {cpu:>10.2} {cpu_ratio:>9.2}x",
+            outcome.p99_us
+        );
         Ok((checks, cpu))
     }
 
     fn cpu(&self) -> Result<f64> {
-        let seconds = |field| -> Result<f64> {
-            Ok(self.server.info(field).context("no CPU time in INFO")?.parse()?)
-        };
+        let seconds =
+            |field| -> Result<f64> { Ok(self.server.info(field).context("no CPU time in INFO")?.parse()?) };
         Ok(seconds("used_cpu_user")? + seconds("used_cpu_sys")?)
     }
 }
@@ -164,7 +170,6 @@ fn shuffled() -> impl Iterator<Item = u64> {
 /// A store that writes down what would be sent instead of sending it.
 struct Recorder {
     limiter: Limiter<Recording>,
-    sha: String,
 }
 
 #[derive(Clone)]
@@ -194,16 +199,15 @@ impl Recorder {
         ];
         let set = PolicySet::new(policies)?;
         let limiter = Limiter::builder(set).store(recording).build();
-        limiter.policy("open")?.check_batch_at(&["any"], 1, Timestamp::from_micros(NOW_US)?);
-        let call = limiter.store().take().context("no call was recorded")?;
-        Ok(Recorder { sha: load_script(server, call.script), limiter })
+        Ok(Recorder { limiter })
     }
 
-    fn commands(&self, policy: &str, cost: u64, batch: usize) -> Result<Vec<Vec<u8>>> {
+    fn commands(&self, server: &Server, policy: &str, cost: u64, batch: usize) -> Result<Vec<Vec<u8>>> {
         let handle = self.limiter.policy(policy)?;
         let cost = Cost::new(cost)?;
         let keys: Vec<u64> = shuffled().collect();
         let mut commands = Vec::new();
+        let mut sha = None;
         for (index, keys) in keys.chunks(batch).enumerate() {
             let named = |key: &u64| match policy {
                 "hot" => format!("user:{index}"),
@@ -212,7 +216,8 @@ impl Recorder {
             let names: Vec<String> = keys.iter().map(named).collect();
             handle.check_batch_at(&names, cost, Timestamp::from_micros(NOW_US + index as u64)?);
             let call = self.limiter.store().take().context("no call was recorded")?;
-            let mut words = vec![b"EVALSHA".to_vec(), self.sha.clone().into_bytes()];
+            let sha = sha.get_or_insert_with(|| load_script(server, call.script));
+            let mut words = vec![b"EVALSHA".to_vec(), sha.clone().into_bytes()];
             words.push(call.keys.len().to_string().into_bytes());
             words.extend(call.keys);
             words.extend(call.args);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tidegate::store::{Ask, Grouping};
 use tidegate::{Decision, KeyState, Penalty, Timestamp};
 
@@ -13,7 +14,7 @@ use crate::link::{Failure, Link};
 use crate::names::Names;
 use crate::prepared::Prepared;
 use crate::record::Damaged;
-use crate::script::{self, Item, Mode, Read, Swap, Told, Unheard};
+use crate::script::{self, Call, Item, Mode, Read, Swap, Told, Unheard};
 
 /// Times a change is tried again because somebody else was faster.
 const MOST_TRIES: u32 = 100;
@@ -27,6 +28,9 @@ pub enum OnDamaged {
     /// The record is deleted: the key is as one never seen.
     StartAnew,
 }
+
+/// A call decides at most so many checks: the server does nothing else meanwhile.
+const MOST_A_CALL: usize = 128;
 
 /// What the store knows beside the link.
 #[derive(Debug)]
@@ -122,29 +126,22 @@ impl Engine {
         let mut answers: Vec<Option<Result<Decision, Trouble>>> = questions.iter().map(|_| None).collect();
         let mut open: Vec<usize> = (0..questions.len()).collect();
         for _ in 0..MOST_TRIES {
-            let items: Vec<Item> = open.iter().map(|place| questions[*place].item()).collect();
-            let told = match self.check(&items, now, Mode::Each).await {
-                Ok(told) => told,
-                Err(trouble) => {
-                    open.iter().for_each(|place| answers[*place] = Some(Err(trouble.clone())));
-                    break;
-                }
-            };
-            let mut foreign = Vec::new();
-            for (place, told) in open.iter().zip(told) {
-                match told {
-                    Told::Decided { admitted, kept, logs } => {
-                        answers[*place] = Some(questions[*place].decision(now, admitted, &kept, logs));
-                    }
-                    Told::Foreign { .. } => foreign.push(*place),
-                }
-            }
+            let batches = batches(questions, &open);
+            let asked = batches.iter().map(|batch| self.batch(questions, batch, now));
+            let told = join_all(asked).await;
             open.clear();
-            for place in foreign {
-                match self.meet_foreign(&questions[place], now).await {
-                    Ok(None) => open.push(place),
-                    Ok(Some(decision)) => answers[place] = Some(Ok(decision)),
-                    Err(trouble) => answers[place] = Some(Err(trouble)),
+            for (place, told) in batches.into_iter().flatten().zip(told.into_iter().flatten()) {
+                let question = &questions[place];
+                let answer = match told {
+                    Ok(Told::Decided { admitted, kept, logs }) => {
+                        Some(question.decision(now, admitted, &kept, logs))
+                    }
+                    Ok(Told::Foreign { .. }) => self.meet_foreign(question, now).await.transpose(),
+                    Err(trouble) => Some(Err(trouble)),
+                };
+                match answer {
+                    Some(answer) => answers[place] = Some(answer),
+                    None => open.push(place),
                 }
             }
             if open.is_empty() {
@@ -157,6 +154,32 @@ impl Engine {
             .zip(questions)
             .map(|(answer, it)| answer.unwrap_or_else(|| unanswered(it)))
             .collect()
+    }
+
+    /// What the server says of the checks at `places`, which go out together.
+    async fn batch(
+        &self,
+        questions: &[Question],
+        places: &[usize],
+        now: Timestamp,
+    ) -> Vec<Result<Told, Trouble>> {
+        let mut told = Vec::with_capacity(places.len());
+        for places in places.chunks(MOST_A_CALL) {
+            let items: Vec<Item> = places.iter().map(|place| questions[*place].item()).collect();
+            match self.ask(&self.call_for(&items, now), &items).await {
+                Ok(said) => told.extend(said.into_iter().map(Ok)),
+                Err(trouble) => told.extend(places.iter().map(|_| Err(trouble.clone()))),
+            }
+        }
+        told
+    }
+
+    /// The call that decides checks each for itself: by the script made for their plan, if there is one.
+    fn call_for(&self, items: &[Item], now: Timestamp) -> Call {
+        match items.first().map(|item| &*item.plan) {
+            Some(Prepared { swift: Some(swift), tag, .. }) => swift.call(tag, items, now, self.spare),
+            _ => script::check(items, now, self.spare, Mode::Each),
+        }
     }
 
     /// What a check is answered whose record stands under other figures; `None` if it is to be asked again, the
@@ -180,7 +203,8 @@ impl Engine {
         let merged = Merged::of(questions)?;
         let mode = if grouping == Grouping::AllOrNothing { Mode::All } else { Mode::Foresee };
         'tries: for _ in 0..MOST_TRIES {
-            let told = self.check(&merged.items, now, mode).await?;
+            let call = script::check(&merged.items, now, self.spare, mode);
+            let told = self.ask(&call, &merged.items).await?;
             let mut records = Vec::with_capacity(told.len());
             let mut all = true;
             let charging = mode == Mode::All && questions.iter().any(Question::charges);
@@ -294,15 +318,14 @@ impl Engine {
         Ok(())
     }
 
-    /// The call that decides checks one by one.
-    pub(crate) fn wire(&self, now: Timestamp, questions: &[Question]) -> script::Call {
+    /// The call that decides checks of one plan.
+    pub(crate) fn wire(&self, now: Timestamp, questions: &[Question]) -> Call {
         let items: Vec<Item> = questions.iter().map(Question::item).collect();
-        script::check(&items, now, self.spare, Mode::Each)
+        self.call_for(&items, now)
     }
 
-    async fn check(&self, items: &[Item], now: Timestamp, mode: Mode) -> Result<Vec<Told>, Trouble> {
-        let call = script::check(items, now, self.spare, mode);
-        Ok(Told::of(self.link.call(&call, self.timeout).await?, items)?)
+    async fn ask(&self, call: &Call, items: &[Item]) -> Result<Vec<Told>, Trouble> {
+        Ok(Told::of(self.link.call(call, self.timeout).await?, items)?)
     }
 
     async fn swap(&self, swap: Swap) -> Result<bool, Trouble> {
@@ -330,6 +353,20 @@ impl Question {
         }
         Ok(decision)
     }
+}
+
+/// Checks that go out together: those of one plan that has a script of its own, and all others; each in its order.
+fn batches(questions: &[Question], open: &[usize]) -> Vec<Vec<usize>> {
+    let mut batches: Vec<(*const Prepared, Vec<usize>)> = Vec::new();
+    for place in open {
+        let plan = &questions[*place].plan;
+        let of = if plan.swift.is_some() { Arc::as_ptr(plan) } else { std::ptr::null() };
+        match batches.iter_mut().find(|(other, _)| *other == of) {
+            Some((_, batch)) => batch.push(*place),
+            None => batches.push((of, vec![*place])),
+        }
+    }
+    batches.into_iter().map(|(_, batch)| batch).collect()
 }
 
 /// The checks of a group, those of one record as one.

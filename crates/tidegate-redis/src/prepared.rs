@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tidegate::{ActivePolicy, Algorithm, Plan, Policy};
 
 use crate::record::{Tag, double, doubles, name_hash, width};
+use crate::script::Swift;
 
 /// A plan as the scripts are told of it.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct Prepared {
     pub(crate) figures: Vec<u8>,
     /// Hashes of the names of the limits that keep a log, in order.
     pub(crate) logs: Vec<u32>,
+    /// The script made for it, if it keeps no log.
+    pub(crate) swift: Option<Swift>,
 }
 
 impl Prepared {
@@ -29,7 +32,8 @@ impl Prepared {
         let tag = Tag { plan: plan.clone(), names: names.clone() }.encode();
         let logs = logs_of(plan, &names).map(|(_, name)| name).collect();
         let figures = figures(plan);
-        Prepared { policy: Arc::clone(policy), plan: plan.clone(), names, tag, figures, logs }
+        let swift = Swift::of(plan);
+        Prepared { policy: Arc::clone(policy), plan: plan.clone(), names, tag, figures, logs, swift }
     }
 
     pub(crate) fn policy(&self) -> &Policy {

@@ -3,10 +3,12 @@
 mod check;
 mod read;
 mod swap;
+mod swift;
 
 pub(crate) use check::{Ask, Item, Mode, Told, check};
 pub(crate) use read::{Read, read};
 pub(crate) use swap::{LogChange, Swap, swap};
+pub(crate) use swift::Swift;
 
 /// A script: its text, and its name for messages.
 #[derive(Debug)]

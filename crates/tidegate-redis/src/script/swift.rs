@@ -1,0 +1,335 @@
+//! Scripts written for the kinds of limits a plan has, in its order: straight-line code without tables, for the checks
+//! that there are most of.
+//!
+//! They say of a check exactly what `check.lua` says, and leave the same record; they know no logs, and every
+//! check is for itself. There is one for each sequence of kinds that policies have, kept for as long as the process
+//! lives.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use tidegate::{Algorithm, Limit, Plan, Timestamp};
+
+use super::{Ask, Call, Item, Script};
+use crate::record::{double, doubles};
+
+/// The script for a plan, and the plan's figures as it reads them.
+#[derive(Debug)]
+pub(crate) struct Swift {
+    one: &'static Script,
+    many: &'static Script,
+    figures: Vec<u8>,
+}
+
+impl Swift {
+    /// `None` if the plan keeps a log.
+    pub(crate) fn of(plan: &Plan) -> Option<Swift> {
+        type Pair = (&'static Script, &'static Script);
+        static SCRIPTS: Mutex<BTreeMap<String, Pair>> = Mutex::new(BTreeMap::new());
+        let kinds: Option<String> = plan.limits().iter().map(kind).collect();
+        let kinds = kinds?;
+        let mut scripts = SCRIPTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let write = |kinds: &str, checks, name| -> &'static Script {
+            let source = Box::leak(source(kinds, checks).into_boxed_str());
+            Box::leak(Box::new(Script { name, source }))
+        };
+        let (one, many) = *scripts.entry(kinds).or_insert_with_key(|kinds| {
+            (write(kinds, Checks::One, "check one"), write(kinds, Checks::Many, "check many"))
+        });
+        let mut figures = Vec::new();
+        plan.limits().iter().for_each(|limit| doubles(&of_limit(limit), &mut figures));
+        Some(Swift { one, many, figures })
+    }
+
+    /// The call that decides `items`, which are all of the plan tagged `tag`.
+    pub(crate) fn call(&self, tag: &[u8], items: &[Item], now: Timestamp, spare: u64) -> Call {
+        let mut args = Vec::with_capacity(2 + items.len());
+        args.extend([tag.to_vec(), self.figures.clone()]);
+        args.extend(items.iter().map(|item| {
+            let (cost, up_to) = match item.ask {
+                Ask::Exactly(cost) => (cost, 0.0),
+                Ask::UpTo(most) => (most, 1.0),
+            };
+            packed(&[double(now.as_micros()), double(spare), double(cost), up_to])
+        }));
+        let script = if items.len() == 1 { self.one } else { self.many };
+        Call { script, keys: items.iter().flat_map(|item| item.keys.iter().cloned()).collect(), args }
+    }
+}
+
+fn packed(numbers: &[f64]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(8 * numbers.len());
+    doubles(numbers, &mut out);
+    out
+}
+
+fn kind(limit: &Limit) -> Option<char> {
+    match limit.algorithm() {
+        Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => Some('b'),
+        Algorithm::FixedWindow => Some('f'),
+        Algorithm::SlidingWindowCounter => Some('c'),
+        Algorithm::SlidingWindowLog => None,
+    }
+}
+
+/// A limit's figures, in the order in which its part of a script reads them.
+fn of_limit(limit: &Limit) -> Vec<f64> {
+    let capacity = double(limit.capacity().get());
+    if let Some(rate) = limit.rate() {
+        let (amount, period) = rate.lowest_terms();
+        return vec![capacity, double(amount / period), double(amount % period), double(period)];
+    }
+    let window = limit.window().map_or(0.0, |window| double(window.as_micros()));
+    if kind(limit) == Some('c') {
+        let most = limit.capacity().get() + limit.capacity().max(limit.debt()).get();
+        return vec![capacity, window, double(most)];
+    }
+    vec![capacity, window]
+}
+
+/// Sets w to floor(a * b / c) and r to the rest, for b < c < 2^45 and a up to 2^53: Horner's rule over a's digits.
+const DIVIDE: &str = "
+        local digits, n = {}, 0
+        for _ = 1, 8 do
+          if a == 0 then break end
+          n = n + 1
+          digits[n] = a % 128
+          a = (a - digits[n]) / 128
+        end
+        w, r = 0, 0
+        for i = n, 1, -1 do
+          local x = r * 128 + b * digits[i]
+          r = x % c
+          w = w * 128 + (x - r) / c
+        end";
+
+/// What one limit adds to a script. `#` stands for its number, `@` for [`DIVIDE`].
+struct Part {
+    /// Its figures.
+    figures: &'static str,
+    /// Its fields in the record.
+    fields: &'static str,
+    /// What they are of a key never seen.
+    untouched: &'static str,
+    /// Brings the fields to the instant t, and sets room to what would be admitted.
+    hold: &'static str,
+    /// Charges.
+    charge: &'static str,
+    /// Sets ends to the microseconds until it is as new.
+    ends: &'static str,
+}
+
+const BUCKET: Part = Part {
+    figures: "C#,A#,R#,P#",
+    fields: "q#,f#",
+    untouched: "C#,0",
+    hold: "
+    if e > 0 and q# < C# then
+      local w = e * A#
+      if w >= C# - q# then q#, f# = C#, 0 else
+        q# = q# + w
+        if R# > 0 then
+          local g, r = e * R#
+          if g < 9007199254740992 then r = g % P#; w = (g - r) / P# else
+            local a, b, c = e, R#, P#
+            @
+          end
+          f# = f# + r
+          if f# >= P# then f# = f# - P#; w = w + 1 end
+          q# = q# + w
+          if q# >= C# then q#, f# = C#, 0 end
+        end
+      end
+    end
+    room = q#",
+    charge: "q# = q# - cost",
+    ends: "(C# - q#) * P# / (A# * P# + R#)",
+};
+
+const FIXED: Part = Part {
+    figures: "L#,W#",
+    fields: "n#",
+    untouched: "0",
+    hold: "
+    local e# = t % W#
+    if last < t - e# then n# = 0 end
+    room = L# - n#",
+    charge: "n# = n# + cost",
+    ends: "W# - e#",
+};
+
+const COUNTER: Part = Part {
+    figures: "L#,W#,M#",
+    fields: "p#,n#",
+    untouched: "0,0",
+    hold: "
+    local e# = t % W#
+    if last < t - e# then
+      if last >= t - e# - W# then p#, n# = n#, 0 else p#, n# = 0, 0 end
+    end
+    local w, m = p#, n#
+    if w > M# then w = M# end
+    if m > M# then m = M# end
+    if e# > 0 and w > 0 then
+      local g, r = w * (W# - e#)
+      if g < 9007199254740992 then r = g % W#; w = (g - r) / W# else
+        local a, b, c = w, W# - e#, W#
+        @
+      end
+      if r > 0 then w = w + 1 end
+    end
+    room = L# - m - w",
+    charge: "n# = n# + cost",
+    ends: "W# + W# - e#",
+};
+
+/// How many checks a script decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Checks {
+    One,
+    /// Any number; records are read and written once, however many checks are of each.
+    Many,
+}
+
+/// The script for limits of these kinds.
+fn source(kinds: &str, checks: Checks) -> String {
+    let parts: Vec<&Part> = kinds.chars().map(part).collect();
+    let of = |number: usize, text: &str| text.replace('#', &(number + 1).to_string()).replace('@', DIVIDE);
+    let each = |text: fn(&Part) -> &'static str, between: &str| {
+        let texts = parts.iter().enumerate().map(|(number, part)| of(number, text(part)));
+        texts.collect::<Vec<_>>().join(between)
+    };
+    let fields = each(|part| part.fields, ",");
+    let count = 1 + fields.split(',').count();
+    let whole: Vec<String> = fields.split(',').map(|field| format!("{field} % 1 ~= 0")).collect();
+    let hold = each(|part| part.hold, "\n    if room < least then least = room end");
+    let ends: Vec<String> = parts
+        .iter()
+        .enumerate()
+        .map(|(number, part)| format!("m = {}\n        if m > ends then ends = m end", of(number, part.ends)))
+        .collect();
+    let template = match checks {
+        Checks::One => ONE,
+        Checks::Many => MANY,
+    };
+    template
+        .replace("$DECIDE", DECIDE)
+        .replace("$HOLD", &hold)
+        .replace("$CHARGE", &each(|part| part.charge, "\n        "))
+        .replace("$ENDS", &ends.join("\n        "))
+        .replace("$WHOLE", &whole.join(" or "))
+        .replace("$UNTOUCHED", &each(|part| part.untouched, ","))
+        .replace("$FIGURES", &each(|part| part.figures, ","))
+        .replace("$READS", &"d".repeat(each(|part| part.figures, ",").split(',').count()))
+        .replace("$FIELDS", &fields)
+        .replace("$PACKED", &"d".repeat(count))
+        .replace("$BYTES", &(8 * count).to_string())
+}
+
+fn part(kind: char) -> &'static Part {
+    match kind {
+        'b' => &BUCKET,
+        'c' => &COUNTER,
+        _ => &FIXED,
+    }
+}
+
+/// Decides one check of `cost`, or up to it, on the record `kept`: sets verdict, and where it is 1 and something was
+/// charged, record and life.
+const DECIDE: &str = "
+  local last, $FIELDS = 0, $UNTOUCHED
+  local verdict, record, life = 0
+  if kept then
+    if #kept == length + $BYTES and sub(kept, 1, length) == tag then
+      last, $FIELDS = unpack('>$PACKED', kept, length + 1)
+      if $WHOLE or last % 1 ~= 0 or last < 0 then verdict = 2 end
+    else
+      verdict = 2
+    end
+  end
+  if verdict == 0 then
+    local t = now
+    if last > now then t = last end
+    local e, least, room = t - last, 9007199254740992
+$HOLD
+    if room < least then least = room end
+    if up_to == 1 then
+      local most = cost
+      if least < cost then cost = least end
+      if cost < 1 and most > 0 then cost = 1 end
+      if cost < 0 then cost = 0 end
+    end
+    if least >= cost then
+      verdict = 1
+      if cost > 0 then
+        local ends, m = 0
+        $CHARGE
+        $ENDS
+        life = ceil((t - now + ends) / 1000) + spare + 1
+        record = tag .. pack('>$PACKED', t, $FIELDS)
+      end
+    end
+  end";
+
+const ONE: &str = "
+local unpack, pack, call, sub, ceil = struct.unpack, struct.pack, redis.call, string.sub, math.ceil
+local now, spare, cost, up_to = unpack('>dddd', ARGV[3])
+local tag = ARGV[1]
+local $FIGURES = unpack('>$READS', ARGV[2])
+local length = #tag
+local kept = call('GET', KEYS[1])
+$DECIDE
+if record then
+  if life < 1e15 then call('SET', KEYS[1], record, 'PX', life) else call('SET', KEYS[1], record) end
+end
+return {verdict, kept or ''}
+";
+
+const MANY: &str = "
+local unpack, pack, call, sub, ceil = struct.unpack, struct.pack, redis.call, string.sub, math.ceil
+local tag = ARGV[1]
+local $FIGURES = unpack('>$READS', ARGV[2])
+local length = #tag
+local seen, lives, reply = {}, {}, {}
+for i = 1, #KEYS do
+  local key = KEYS[i]
+  local now, spare, cost, up_to = unpack('>dddd', ARGV[i + 2])
+  local kept = seen[key]
+  if kept == nil then kept = call('GET', key) end
+$DECIDE
+  if record then
+    seen[key], lives[key] = record, life
+  else
+    seen[key] = kept
+  end
+  reply[2 * i - 1] = verdict
+  reply[2 * i] = kept or ''
+end
+for key, life in pairs(lives) do
+  if life < 1e15 then call('SET', key, seen[key], 'PX', life) else call('SET', key, seen[key]) end
+end
+return reply
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate::{Period, Rate};
+
+    #[test]
+    fn plans_of_the_same_kinds_share_a_script() {
+        let bucket = |capacity: u32| Limit::token_bucket(capacity, Rate::per_second(1));
+        let (one, other) = (Swift::of(&Plan::single(bucket(1))), Swift::of(&Plan::single(bucket(2))));
+        assert!(std::ptr::eq(one.unwrap().one, other.unwrap().one));
+        let log = Limit::sliding_window_log(5, Period::DAY).unwrap();
+        assert!(Swift::of(&Plan::new([bucket(1), log]).unwrap()).is_none());
+    }
+
+    #[test]
+    fn no_placeholder_is_left() {
+        for checks in [Checks::One, Checks::Many] {
+            let source = source("bfcb", checks).replace("#KEYS", "").replace("#tag", "").replace("#kept", "");
+            assert!(!source.contains(['#', '@', '$']), "{source}");
+        }
+    }
+}
