@@ -17,6 +17,7 @@ use crate::store::RedisStore;
 pub struct RedisStoreBuilder {
     address: String,
     prefix: String,
+    partition: Option<String>,
     spare: Duration,
     timeout: Duration,
     on_damaged: OnDamaged,
@@ -31,6 +32,7 @@ impl RedisStore {
         RedisStoreBuilder {
             address: address.into(),
             prefix: "tg1".to_owned(),
+            partition: None,
             spare: Duration::from_secs(1),
             timeout: Duration::from_millis(50),
             on_damaged: OnDamaged::Refuse,
@@ -46,6 +48,14 @@ impl RedisStoreBuilder {
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
+        self
+    }
+
+    /// Puts all keys of this store into one slot of a cluster, named so: checks of several keys can then be decided as
+    /// one there, on one of its masters. Elsewhere that needs no partition.
+    #[must_use]
+    pub fn partition(mut self, name: impl Into<String>) -> Self {
+        self.partition = Some(name.into());
         self
     }
 
@@ -111,7 +121,7 @@ impl RedisStoreBuilder {
             Link::open(&address, &options).await.map_err(|error| failed(error.address, error.reason))?;
         let engine = Engine {
             link,
-            names: Names::under(&self.prefix),
+            names: Names::under(&self.prefix, self.partition.as_deref()),
             spare: self.spare.as_millis().try_into().unwrap_or(u64::MAX).min(1_000_000_000_000),
             timeout: self.timeout,
             on_damaged: self.on_damaged,

@@ -1,5 +1,6 @@
 //! The conversation with the server that makes a decision or a change.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +71,11 @@ pub(crate) enum Trouble {
          fault of tidegate's"
     )]
     Disagreement { record: String },
+    #[error(
+        "the checks of a group are of keys in several slots of the cluster, which no script can charge as one: give the \
+         store a partition"
+    )]
+    Apart,
     #[error("two checks of a group ask the record {record} for as much as there is (ask for an exact cost)")]
     UpToTwice { record: String },
 }
@@ -126,7 +132,7 @@ impl Engine {
         let mut answers: Vec<Option<Result<Decision, Trouble>>> = questions.iter().map(|_| None).collect();
         let mut open: Vec<usize> = (0..questions.len()).collect();
         for _ in 0..MOST_TRIES {
-            let batches = batches(questions, &open);
+            let batches = self.batches(questions, &open);
             let asked = batches.iter().map(|batch| self.batch(questions, batch, now));
             let told = join_all(asked).await;
             open.clear();
@@ -154,6 +160,22 @@ impl Engine {
             .zip(questions)
             .map(|(answer, it)| answer.unwrap_or_else(|| unanswered(it)))
             .collect()
+    }
+
+    /// Checks that go out together: those of one slot and of one plan that has a script of its own, and all others of
+    /// a slot; each in its order.
+    fn batches(&self, questions: &[Question], open: &[usize]) -> Vec<Vec<usize>> {
+        let mut batches: Vec<((*const Prepared, u16), Vec<usize>)> = Vec::new();
+        for place in open {
+            let Question { plan, record, .. } = &questions[*place];
+            let script = if plan.swift.is_some() { Arc::as_ptr(plan) } else { std::ptr::null() };
+            let of = (script, self.link.slot_for(record));
+            match batches.iter_mut().find(|(other, _)| *other == of) {
+                Some((_, batch)) => batch.push(*place),
+                None => batches.push((of, vec![*place])),
+            }
+        }
+        batches.into_iter().map(|(_, batch)| batch).collect()
     }
 
     /// What the server says of the checks at `places`, which go out together.
@@ -200,6 +222,13 @@ impl Engine {
         questions: &[Question],
         grouping: Grouping,
     ) -> Result<Vec<Decision>, Trouble> {
+        if questions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let slots = questions.iter().map(|question| self.link.slot_for(&question.record));
+        if slots.collect::<BTreeSet<_>>().len() > 1 {
+            return Err(Trouble::Apart);
+        }
         let merged = Merged::of(questions)?;
         let mode = if grouping == Grouping::AllOrNothing { Mode::All } else { Mode::Foresee };
         'tries: for _ in 0..MOST_TRIES {
@@ -353,20 +382,6 @@ impl Question {
         }
         Ok(decision)
     }
-}
-
-/// Checks that go out together: those of one plan that has a script of its own, and all others; each in its order.
-fn batches(questions: &[Question], open: &[usize]) -> Vec<Vec<usize>> {
-    let mut batches: Vec<(*const Prepared, Vec<usize>)> = Vec::new();
-    for place in open {
-        let plan = &questions[*place].plan;
-        let of = if plan.swift.is_some() { Arc::as_ptr(plan) } else { std::ptr::null() };
-        match batches.iter_mut().find(|(other, _)| *other == of) {
-            Some((_, batch)) => batch.push(*place),
-            None => batches.push((of, vec![*place])),
-        }
-    }
-    batches.into_iter().map(|(_, batch)| batch).collect()
 }
 
 /// The checks of a group, those of one record as one.

@@ -9,15 +9,18 @@ const LONGEST_PLAIN: usize = 64;
 ///
 /// A record is `PREFIX:{kKEY}:POLICY` and a log `PREFIX:{kKEY}:POLICY:NAME`, every part escaped, so that two
 /// different (policy, key) pairs never share a name. The part in braces is what Redis Cluster places a key by: a
-/// client's records are in one slot, and the records of many clients are spread over all.
+/// client's records are in one slot, and the records of many clients are spread over all. With a partition it is
+/// `PREFIX:{pPARTITION}:kKEY:POLICY`, and all are in one.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
     prefix: Vec<u8>,
+    /// Escaped; all keys are in its slot.
+    partition: Option<Vec<u8>>,
 }
 
 impl Names {
-    /// Names under `prefix`, whose braces, were there any, would hide the key's.
-    pub(crate) fn under(prefix: &str) -> Self {
+    /// Names under `prefix`, whose braces, were there any, would hide the key's. With a partition all are in one slot.
+    pub(crate) fn under(prefix: &str, partition: Option<&str>) -> Self {
         let mut escaped = Vec::new();
         for part in prefix.split(':') {
             if !escaped.is_empty() {
@@ -25,7 +28,12 @@ impl Names {
             }
             escape(part.as_bytes(), &mut escaped);
         }
-        Names { prefix: escaped }
+        let partition = partition.map(|name| {
+            let mut escaped = Vec::new();
+            escape(name.as_bytes(), &mut escaped);
+            escaped
+        });
+        Names { prefix: escaped, partition }
     }
 
     /// The name of the record of `key` under the policy called `policy`.
@@ -34,6 +42,11 @@ impl Names {
             Vec::with_capacity(self.prefix.len() + policy.len() + key.len().min(LONGEST_PLAIN) + 8);
         name.extend_from_slice(&self.prefix);
         name.extend_from_slice(b":{");
+        if let Some(partition) = &self.partition {
+            name.push(b'p');
+            name.extend_from_slice(partition);
+            name.extend_from_slice(b"}:");
+        }
         if key.len() <= LONGEST_PLAIN {
             name.push(b'k');
             escape(key, &mut name);
@@ -41,7 +54,7 @@ impl Names {
             name.push(b'h');
             Sha256::digest(key).iter().for_each(|byte| hex(*byte, &mut name));
         }
-        name.extend_from_slice(b"}:");
+        name.extend_from_slice(if self.partition.is_some() { b":" } else { b"}:" });
         escape(policy.as_bytes(), &mut name);
         name
     }
@@ -82,7 +95,7 @@ mod tests {
     use super::*;
 
     fn named(policy: &str, key: &[u8]) -> String {
-        String::from_utf8(Names::under("tg1").record(policy, key)).unwrap()
+        String::from_utf8(Names::under("tg1", None).record(policy, key)).unwrap()
     }
 
     #[test]
@@ -101,7 +114,7 @@ mod tests {
         let policies = ["", "a", "b", "a:b", "b}:a", "%3a"];
         let mut names = BTreeSet::new();
         for (policy, key) in policies.iter().flat_map(|policy| keys.map(|key| (policy, key))) {
-            let record = Names::under("tg1").record(policy, key);
+            let record = Names::under("tg1", None).record(policy, key);
             assert!(names.insert(Names::log(&record, 7)) && names.insert(record));
         }
         let digest = named("api", &[b'k'; 70]);
@@ -110,8 +123,15 @@ mod tests {
     }
 
     #[test]
+    fn a_partition_is_what_all_keys_are_placed_by() {
+        let names = Names::under("tg1", Some("tenant {1}"));
+        let name = String::from_utf8(names.record("api", b"a:b")).unwrap();
+        assert_eq!(name, "tg1:{ptenant%20%7b1%7d}:ka%3ab:api");
+    }
+
+    #[test]
     fn a_prefix_keeps_its_colons_and_nothing_else_that_could_mislead() {
-        let name = Names::under("tidegate:replay:{x}").record("api", b"k");
+        let name = Names::under("tidegate:replay:{x}", None).record("api", b"k");
         assert_eq!(String::from_utf8(name).unwrap(), "tidegate:replay:%7bx%7d:{kk}:api");
     }
 }

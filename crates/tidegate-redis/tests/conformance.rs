@@ -5,17 +5,22 @@
 mod judged;
 mod shared;
 
-/// Every theme, over one version of the server.
-macro_rules! over {
-    ($server:ident, $program:ident, $cases:literal) => {
-        mod $server {
-            use tidegate_testkit::conformance;
-            use tidegate_testkit_servers::Program;
+use shared::Shared;
+use tidegate_testkit_servers::{Cluster, Sentinel};
 
-            use crate::shared::Shared;
+/// Every theme, over one kind of servers.
+macro_rules! over {
+    ($servers:ident, $subject:expr, $cases:literal) => {
+        mod $servers {
+            use tidegate_testkit::conformance;
+            #[allow(unused_imports)]
+            use tidegate_testkit_servers::{Cluster, Program, Sentinel};
+
+            #[allow(unused_imports)]
+            use crate::{clustered, shared::Shared, watched};
 
             fn subject() -> Shared {
-                Shared::over(Program::$program)
+                $subject
             }
 
             #[test]
@@ -51,7 +56,18 @@ macro_rules! over {
     };
 }
 
-over!(redis7, Redis7, 500);
-over!(redis8, Redis8, 200);
-over!(valkey8, Valkey8, 200);
-over!(valkey9, Valkey9, 200);
+over!(redis7, Shared::over(Program::Redis7), 500);
+over!(redis8, Shared::over(Program::Redis8), 200);
+over!(valkey8, Shared::over(Program::Valkey8), 200);
+over!(valkey9, Shared::over(Program::Valkey9), 200);
+over!(cluster, clustered(Cluster::start(Program::Redis7, 3, 1)), 100);
+over!(valkey_cluster, clustered(Cluster::start(Program::Valkey9, 3, 0)), 100);
+over!(sentinel, watched(Sentinel::start(Program::Redis7, 1)), 100);
+
+fn clustered(cluster: Cluster) -> Shared {
+    Shared::at(cluster.url(), cluster)
+}
+
+fn watched(sentinel: Sentinel) -> Shared {
+    Shared::at(sentinel.url(), sentinel)
+}

@@ -117,6 +117,15 @@ impl Link {
         self.limited(within, async |sent| self.servers.run(slot, &Run { call, sent }).await).await
     }
 
+    /// What keys have to share to go into one call: a slot in a cluster; elsewhere nothing, so it is the same for all.
+    pub(crate) fn slot_for(&self, key: &[u8]) -> u16 {
+        if self.is_cluster() { slot_of(key) } else { 0 }
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.servers, Servers::Cluster(_))
+    }
+
     /// The time of each master, in microseconds since the Unix epoch, with the name of the server and what `now`
     /// said before it was asked and after it answered. Each is waited for no longer than `within`; those that do not
     /// answer are left out.
@@ -138,8 +147,7 @@ impl Link {
     pub(crate) async fn delete(&self, keys: &[Vec<u8>], within: Duration) -> Result<u64, Failure> {
         let mut by_slot: BTreeMap<u16, Vec<&[u8]>> = BTreeMap::new();
         for key in keys {
-            let slot = if matches!(self.servers, Servers::Cluster(_)) { slot_of(key) } else { 0 };
-            by_slot.entry(slot).or_default().push(key);
+            by_slot.entry(self.slot_for(key)).or_default().push(key);
         }
         let mut removed = 0;
         for (slot, keys) in by_slot {

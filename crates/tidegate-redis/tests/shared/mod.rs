@@ -1,6 +1,7 @@
 //! A limiter over a Redis store as a subject of the conformance suite.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -24,9 +25,10 @@ pub fn store(address: &str) -> RedisStoreBuilder {
     RedisStore::builder(address).prefix(prefix).spare(spare).timeout(Duration::from_secs(5))
 }
 
-/// A limiter with one policy under judgement, over a server of its own.
+/// A limiter with one policy under judgement, over servers of its own.
 pub struct Shared {
-    server: Server,
+    address: String,
+    _servers: Box<dyn Any>,
     runtime: Runtime,
     running: Option<Running>,
 }
@@ -38,8 +40,14 @@ struct Running {
 
 impl Shared {
     pub fn over(program: Program) -> Self {
+        let server = Server::start(program);
+        Self::at(server.url(), server)
+    }
+
+    /// Over `servers`, which are found at `address`.
+    pub fn at(address: String, servers: impl Any) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Shared { server: Server::start(program), runtime, running: None }
+        Shared { address, _servers: Box::new(servers), runtime, running: None }
     }
 
     fn running(&self, at_us: u64) -> &Running {
@@ -57,7 +65,7 @@ impl Subject for Shared {
 
     fn install(&mut self, limits: &[LimitSpec]) -> Result<(), String> {
         let (policy, clock) = (policy("judged", limits)?, ManualClock::default());
-        let store = self.runtime.block_on(store(&self.server.url()).open()).unwrap();
+        let store = self.runtime.block_on(store(&self.address).open()).unwrap();
         let limiter = Limiter::builder(policy).store(store).clock(clock.clone()).build();
         self.running = Some(Running { clock, judged: limiter.policy("judged").unwrap() });
         Ok(())
