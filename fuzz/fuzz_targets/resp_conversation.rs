@@ -9,7 +9,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use tidegate_server::config::Config;
 use tidegate_server::resp::{Conversation, Door, Next, Password};
-use tidegate_server::{AdminToken, App};
+use tidegate_server::{AdminToken, AnyStore, App};
 
 const CONFIG: &str = "policies: {api: {limits: [{algorithm: token_bucket, capacity: 5, refill: 0/s}]}}";
 
@@ -61,7 +61,8 @@ fn answer(conversation: &mut Conversation, piece: &[u8], replies: &mut Vec<u8>) 
 fn door(guarded: bool) -> Arc<Door> {
     let config = Config::parse(CONFIG, "fuzz").expect("it is right");
     let clock = tidegate::clock::ManualClock::default();
-    let limiter = tidegate::Limiter::builder(config.policies().clone()).clock(clock).build();
+    let limiter = tidegate::Limiter::builder(config.policies().clone());
+    let limiter = limiter.store(AnyStore::default()).clock(clock).build();
     let app = App::new(limiter).with_admin_token(AdminToken::new("token").expect("it is a token"));
     let door = Door::new(Arc::new(app));
     Arc::new(if guarded { door.with_password(Password::new("pw").expect("it is one")) } else { door })

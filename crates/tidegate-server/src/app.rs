@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use tidegate::{AdHocStore, Limiter, PolicyHandle, PolicySet, Reload, Timestamp, TooManyFigures};
+use tidegate::store::StoreError;
+use tidegate::{AdHocStore, Limiter, PolicySet, Reload, Timestamp, TooManyFigures};
 use tokio::sync::watch;
 
 use crate::admin_token::AdminToken;
 use crate::config::{Gateway, HeaderSettings};
 use crate::envoy::EnvoyRules;
 use crate::metrics::Metrics;
+use crate::store::{AnyStore, Handle};
 
 /// The policy of a request that names none, where there are several: the one of this name.
 pub const DEFAULT_POLICY: &str = "default";
@@ -18,15 +20,14 @@ pub const DEFAULT_POLICY: &str = "default";
 /// A server's state: the limiter, what was counted, whether it is ready. All doors of one server share one.
 ///
 /// ```
-/// use tidegate::Limiter;
 /// use tidegate_server::{App, config::Config};
 /// let config = Config::default();
-/// let app = App::new(Limiter::new(config.policies().clone())).with_headers(config.headers());
+/// let app = App::in_memory(config.policies().clone()).with_headers(config.headers());
 /// assert!(app.is_ready());
 /// ```
 #[derive(Debug)]
 pub struct App {
-    limiter: Limiter,
+    limiter: Limiter<AnyStore>,
     headers: ArcSwap<HeaderSettings>,
     gateway: ArcSwap<Gateway>,
     admin_token: Option<AdminToken>,
@@ -50,7 +51,7 @@ pub(crate) enum NoPolicy {
 
 impl App {
     /// A server of this limiter: all header families, no admin routes.
-    pub fn new(limiter: Limiter) -> Self {
+    pub fn new(limiter: Limiter<AnyStore>) -> Self {
         App {
             metrics: Metrics::new(limiter.now()),
             limiter,
@@ -62,6 +63,11 @@ impl App {
             envoy: ArcSwap::default(),
             envoy_overrides: AdHocStore::default(),
         }
+    }
+
+    /// A server of these policies, which keeps their state in memory, without bounds.
+    pub fn in_memory(policies: impl Into<PolicySet>) -> Self {
+        App::new(Limiter::builder(policies).store(AnyStore::default()).build())
     }
 
     /// Answers with these headers.
@@ -108,7 +114,7 @@ impl App {
     }
 
     /// The limiter.
-    pub fn limiter(&self) -> &Limiter {
+    pub fn limiter(&self) -> &Limiter<AnyStore> {
         &self.limiter
     }
 
@@ -135,7 +141,7 @@ impl App {
     }
 
     /// The handle on the policy of this name; without one, on the only policy there is, or the default.
-    pub(crate) fn policy(&self, name: Option<&str>) -> Result<PolicyHandle, NoPolicy> {
+    pub(crate) fn policy(&self, name: Option<&str>) -> Result<Handle, NoPolicy> {
         if let Some(name) = name {
             return self.limiter.policy(name).map_err(|_| NoPolicy::Unknown);
         }
@@ -191,6 +197,13 @@ impl App {
         &self.metrics
     }
 
+    /// The store could not answer: this is counted, and told in the log, but not for every check.
+    pub(crate) fn store_failed(&self, error: &StoreError) {
+        if self.metrics.store_failed(self.now()) {
+            tracing::warn!("{error} (told once a second at most)");
+        }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.limiter.now()
     }
@@ -205,7 +218,7 @@ mod tests {
     fn app(names: &[&str]) -> App {
         let limit = Limit::token_bucket(5, Rate::per_second(1));
         let policies = names.iter().map(|name| Policy::single(*name, limit).unwrap());
-        App::new(Limiter::new(PolicySet::new(policies).unwrap()))
+        App::in_memory(PolicySet::new(policies).unwrap())
     }
 
     fn found(app: &App, name: Option<&str>) -> Result<String, NoPolicy> {

@@ -15,6 +15,7 @@ mod listen;
 mod metrics;
 mod reload;
 pub mod resp;
+mod store;
 mod view;
 
 pub use admin_token::{AdminToken, AdminTokenError};
@@ -22,3 +23,4 @@ pub use app::{App, DEFAULT_POLICY};
 pub use envoy::{Charge, Effect, EnvoyRules, Level, Node, Rule as EnvoyRule};
 pub use listen::{Drain, Listeners, Stopped, run};
 pub use reload::{ReloadError, Reloader};
+pub use store::{AnyStore, Handle, Later, Soon};

@@ -93,12 +93,11 @@ pub enum Stopped {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tidegate::Limiter;
 /// use tidegate_server::{App, Drain, Listeners, Stopped, config::Config};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> std::io::Result<()> {
 /// let listeners = Listeners::http(tokio::net::TcpListener::bind("127.0.0.1:0").await?);
-/// let app = Arc::new(App::new(Limiter::new(Config::default().policies().clone())));
+/// let app = Arc::new(App::in_memory(Config::default().policies().clone()));
 /// let stop_at_once = std::future::ready(());
 /// assert_eq!(tidegate_server::run(listeners, app, Drain::default(), stop_at_once).await, Stopped::Drained);
 /// # Ok(())

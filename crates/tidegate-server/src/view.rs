@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use tidegate::{Decision, Limit, LimitDecision, Policy, PolicyHandle};
+use tidegate::store::StoreError;
+use tidegate::{Decision, Limit, LimitDecision, Policy};
 use tidegate_fields::decided_under;
+
+use crate::store::{Handle, Soon};
 
 /// A decision about a key, and the policy in the version it was made under.
 #[derive(Debug, Clone)]
@@ -30,23 +33,22 @@ pub struct Part<'a> {
 
 impl<'k> View<'k> {
     /// Decides about `key` by `decide`.
-    pub fn of(handle: &PolicyHandle, key: &'k [u8], decide: impl FnOnce(&PolicyHandle) -> Decision) -> Self {
-        Self::of_known(handle.policy(), handle, key, decide)
-    }
-
-    /// The same of a policy that has been looked up `before` already.
-    pub fn of_known(
-        before: Arc<Policy>,
-        handle: &PolicyHandle,
+    ///
+    /// # Errors
+    /// The store could not answer.
+    pub async fn of(
+        handle: &Handle,
         key: &'k [u8],
-        decide: impl FnOnce(&PolicyHandle) -> Decision,
-    ) -> Self {
-        Self::decided(before, handle, key, decide(handle))
+        decide: impl FnOnce(&Handle) -> Soon<Decision>,
+    ) -> Result<Self, StoreError> {
+        let before = handle.policy();
+        let decision = decide(handle).await?;
+        Ok(View::decided((before, handle.policy()), key, decision))
     }
 
-    /// Of a decision made after the policy was looked up.
-    pub fn decided(before: Arc<Policy>, handle: &PolicyHandle, key: &'k [u8], decision: Decision) -> Self {
-        let policy = decided_under(before, handle.policy(), key, &decision);
+    /// Of a decision that was made between two looks at the policy.
+    pub fn decided((before, after): (Arc<Policy>, Arc<Policy>), key: &'k [u8], decision: Decision) -> Self {
+        let policy = decided_under(before, after, key, &decision);
         View { policy, key, decision, cuts: Vec::new() }
     }
 
@@ -103,16 +105,15 @@ mod tests {
     fn a_reload_in_between_does_not_mix_names_and_figures() {
         let limiter = Limiter::new(policy(5, "old"));
         let handle = limiter.policy("api").unwrap();
-        let decided_first = View::of(&handle, b"k", |handle| {
-            let decision = handle.check(b"k", 1);
-            limiter.reload(policy(7, "new")).unwrap();
-            decision
-        });
+        let look = || handle.policy();
+        let (before, decision) = (look(), handle.check(b"k", 1));
+        limiter.reload(policy(7, "new")).unwrap();
+        let decided_first = View::decided((before, look()), b"k", decision);
         assert_eq!((decided_first.bound_by(), decided_first.decision().limit().get()), ("old", 5));
-        let reloaded_first = View::of(&handle, b"k", |handle| {
-            limiter.reload(policy(9, "newer")).unwrap();
-            handle.check(b"k", 1)
-        });
+        let before = look();
+        limiter.reload(policy(9, "newer")).unwrap();
+        let decision = handle.check(b"k", 1);
+        let reloaded_first = View::decided((before, look()), b"k", decision);
         assert_eq!((reloaded_first.bound_by(), reloaded_first.decision().limit().get()), ("newer", 9));
     }
 }

@@ -12,7 +12,7 @@ use tidegate::{Limiter, OnFull};
 use tidegate_server::config::ratelimit::RatelimitFiles;
 use tidegate_server::config::{Config, HeaderFamily, HeaderSettings, Source, StoreSettings, parse_period};
 use tidegate_server::resp::Password;
-use tidegate_server::{AdminToken, App, Drain};
+use tidegate_server::{AdminToken, AnyStore, App, Drain};
 
 use super::logging::LogFormat;
 use crate::failure::Failure;
@@ -139,7 +139,8 @@ impl Settings {
         let config = source.load().map_err(Failure::usage)?;
         let store = store(args, config.store());
         let family = args.headers.map(HeaderFamily::from);
-        let limiter = Limiter::builder(config.policies().clone()).store(store.memory_store()).build();
+        let limiter =
+            Limiter::builder(config.policies().clone()).store(AnyStore::from(store.memory_store())).build();
         let headers = config.headers();
         let headers = HeaderSettings { family: family.unwrap_or(headers.family), ..headers };
         let mut app = App::new(limiter)

@@ -3,18 +3,23 @@
 //! First comes what happens in any case: hits given back and forced charges. Then, if the request is not over by that
 //! already, all others whose word counts are charged as one; at last those whose refusal does not count by itself.
 
-use tidegate::{AdHocStore, Asked, Cost, Decision, PolicyHandle, Timestamp, Units};
+use tidegate::store::StoreError;
+use tidegate::{AdHocStore, Asked, Cost, Decision, Timestamp, Units};
 
 use super::part::{Decided, Part, Under, is_over};
 use crate::app::App;
+use crate::store::{AnyStore, Handle};
 
 /// Decides all parts that are under a limit.
-pub(super) async fn charge(app: &App, parts: &mut [Part<'_>], at: Timestamp) {
+///
+/// # Errors
+/// The store could not answer; some may have been charged.
+pub(super) async fn charge(app: &App, parts: &mut [Part<'_>], at: Timestamp) -> Result<(), StoreError> {
     let overrides = app.envoy_overrides();
     for part in parts.iter_mut() {
         part.decided = match &part.under {
             Under::Nothing(_) => None,
-            Under::Policy(handle, _) => outright(app, part, handle, at).await,
+            Under::Policy(handle, _) => outright(app, part, handle, at).await?,
             Under::Brought(_) => brought(part, overrides, at),
         };
     }
@@ -24,34 +29,41 @@ pub(super) async fn charge(app: &App, parts: &mut [Part<'_>], at: Timestamp) {
     };
     let (group, aside) = (waiting(parts, false), waiting(parts, true));
     // Before anything is charged it has to be known whether all of those that count together refuse.
-    decide_group(app, parts, &aside, false, at).await;
+    decide_group(app, parts, &aside, false, at).await?;
     let over = is_over(parts);
-    decide_group(app, parts, &group, !over, at).await;
+    decide_group(app, parts, &group, !over, at).await?;
     if is_over(parts) {
         take_back(parts, overrides, at);
     } else {
         for one in aside {
-            decide_group(app, parts, &[one], true, at).await;
+            decide_group(app, parts, &[one], true, at).await?;
         }
     }
+    Ok(())
 }
 
 /// What does not depend on the others: hits that are given back, forced charges, and what can never fit.
-async fn outright(app: &App, part: &Part<'_>, handle: &PolicyHandle, at: Timestamp) -> Option<Decided> {
+async fn outright(
+    app: &App,
+    part: &Part<'_>,
+    handle: &Handle,
+    at: Timestamp,
+) -> Result<Option<Decided>, StoreError> {
     if part.gives_back {
-        return Some(Decided { decision: handle.credit_at(&part.key, part.units, at), fits: true });
+        let decision = handle.credit_at(&part.key, part.units, at).await?;
+        return Ok(Some(Decided { decision, fits: true }));
     }
     if !part.is_forced() {
         if !part.exceeds {
-            return None;
+            return Ok(None);
         }
         let asked = Asked { policy: handle, key: &part.key, cost: cost(part.units) };
-        let foreseen = app.limiter().foresee_all_at(&[asked], at);
-        return foreseen.into_iter().next().map(|decision| Decided { decision, fits: false });
+        let foreseen = app.limiter().foresee_all_at(&[asked], at).await?;
+        return Ok(foreseen.into_iter().next().map(|decision| Decided { decision, fits: false }));
     }
-    let done = handle.penalize_at(&part.key, part.units, at);
+    let done = handle.penalize_at(&part.key, part.units, at).await?;
     let fits = !part.exceeds && done.after.is_allowed() && done.cuts().iter().all(|cut| *cut == 0);
-    Some(Decided { decision: done.after, fits })
+    Ok(Some(Decided { decision: done.after, fits }))
 }
 
 /// Under figures that came with the request. They are kept apart from the policies' state, so they cannot be in one
@@ -76,8 +88,14 @@ fn take_back(parts: &mut [Part<'_>], store: &AdHocStore, at: Timestamp) {
 }
 
 /// Decides these members as one: all are charged, or none; or just told how they stand.
-async fn decide_group(app: &App, parts: &mut [Part<'_>], members: &[usize], charge: bool, at: Timestamp) {
-    let asked: Vec<Asked<'_>> = members
+async fn decide_group(
+    app: &App,
+    parts: &mut [Part<'_>],
+    members: &[usize],
+    charge: bool,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let asked: Vec<Asked<'_, AnyStore>> = members
         .iter()
         .filter_map(|member| match &parts[*member] {
             Part { under: Under::Policy(policy, _), key, units, .. } => {
@@ -87,14 +105,15 @@ async fn decide_group(app: &App, parts: &mut [Part<'_>], members: &[usize], char
         })
         .collect();
     let decisions: Vec<Decision> = match (charge, &asked[..]) {
-        (_, []) => return,
-        (true, [one]) => vec![one.policy.check_at(one.key, one.cost, at)],
-        (true, _) => app.limiter().check_all_at(&asked, at),
-        (false, _) => app.limiter().foresee_all_at(&asked, at),
+        (_, []) => return Ok(()),
+        (true, [one]) => vec![one.policy.check_at(one.key, one.cost, at).await?],
+        (true, _) => app.limiter().check_all_at(&asked, at).await?,
+        (false, _) => app.limiter().foresee_all_at(&asked, at).await?,
     };
     for (member, decision) in members.iter().zip(decisions) {
         parts[*member].decided = Some(Decided::plainly(decision));
     }
+    Ok(())
 }
 
 /// A cost goes as far as units do.

@@ -30,7 +30,10 @@ pub(crate) async fn decide(app: &App, rules: &EnvoyRules, request: &Request<'_>)
     let parts = request.descriptors.iter().map(|descriptor| part(app, rules, request, descriptor));
     let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
     drop_replaced(&mut parts);
-    charge(app, &mut parts, at).await;
+    charge(app, &mut parts, at).await.map_err(|error| {
+        app.store_failed(&error);
+        Refused::StoreDown
+    })?;
     count(app, &parts, app.now().micros_since(at));
     if parts.iter().any(is_without_room) {
         return Err(Refused::NoRoom);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tidegate::{AdHocLimit, Decision, Policy, PolicyHandle, Units};
+use tidegate::{AdHocLimit, Decision, Policy, Units};
 use tidegate_fields::decided_under;
 
 use super::answer::Status;
 use super::tree::{Charge, Effect, Rule};
+use crate::store::Handle;
 
 /// A descriptor, what it met, and what came of it.
 pub(super) struct Part<'r> {
@@ -27,7 +28,7 @@ pub(super) enum Under {
     /// No limit.
     Nothing(Status),
     /// A policy, and the version of it in force when the request came.
-    Policy(PolicyHandle, Arc<Policy>),
+    Policy(Handle, Arc<Policy>),
     /// The figures that came with it.
     Brought(AdHocLimit),
 }

@@ -59,6 +59,11 @@ pub(crate) enum Refused {
     Changing { policy: String },
     #[error("the server keeps as many clients' limits as it may, and this one is new (raise max_keys)")]
     NoRoom,
+    /// The store could not answer.
+    #[error(
+        "the store of the limits did not answer; what was asked may have been charged once (try again later)"
+    )]
+    StoreDown,
 }
 
 impl Unit {

@@ -19,8 +19,8 @@ use tidegate::Cost;
 use crate::app::App;
 use crate::config::{OnMissing, Rule, RuleCost};
 use crate::http::decode::shown;
-use crate::http::policy_named;
 use crate::http::problem::{Problem, ProblemKind};
+use crate::http::{policy_named, unavailable};
 use crate::view::View;
 use key::Key;
 use original::Original;
@@ -64,7 +64,8 @@ pub(crate) async fn ask(State(app): State<Arc<App>>, request: Request) -> Result
     };
     let handle = policy_named(&app, &rule.policy)?;
     let at = app.now();
-    let view = View::of(&handle, &key, |handle| handle.check_at(&key, cost(rule, &original), at));
+    let view = View::of(&handle, &key, |handle| handle.check_at(&key, cost(rule, &original), at)).await;
+    let view = view.map_err(|error| unavailable(&app, &error))?;
     let took = app.now().micros_since(at);
     app.metrics().decided(view.policy().name(), view.decision().outcome(), took);
     Ok(answer::decided(&app, &view, rule.deny_status, at))

@@ -121,6 +121,6 @@ fn status(refused: Refused) -> Status {
     match refused {
         Refused::NoDomain | Refused::NoDescriptors | Refused::NoRules => Status::unknown(text),
         Refused::Unit { .. } => Status::invalid_argument(text),
-        Refused::Changing { .. } | Refused::NoRoom => Status::unavailable(text),
+        Refused::Changing { .. } | Refused::NoRoom | Refused::StoreDown => Status::unavailable(text),
     }
 }

@@ -30,12 +30,11 @@ const MOST_HEAD_BYTES: u32 = 16 << 10;
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use tidegate::Limiter;
 /// use tidegate_server::{App, Stopped, config::Config, grpc};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> std::io::Result<()> {
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-/// let app = Arc::new(App::new(Limiter::new(Config::default().policies().clone())));
+/// let app = Arc::new(App::in_memory(Config::default().policies().clone()));
 /// let stop_at_once = std::future::ready(());
 /// assert_eq!(grpc::serve(listener, app, Duration::from_secs(1), stop_at_once).await, Stopped::Drained);
 /// # Ok(())

@@ -31,7 +31,10 @@ pub(super) async fn credit(State(app): State<Arc<App>>, request: Request) -> Res
     let asked = decode_adjust(&body)?;
     let handle = respond::policy(&app, &asked.subject)?;
     let key = &*asked.subject.key;
-    Ok(respond::plain(&View::of(&handle, key, |handle| handle.credit(key, asked.units))))
+    let view = View::of(&handle, key, |handle| handle.credit(key, asked.units))
+        .await
+        .map_err(|error| respond::unavailable(&app, &error))?;
+    Ok(respond::plain(&view))
 }
 
 /// Charge a key whether the units fit or not.
@@ -52,13 +55,11 @@ pub(super) async fn penalize(State(app): State<Arc<App>>, request: Request) -> R
     let asked = decode_adjust(&body)?;
     let handle = respond::policy(&app, &asked.subject)?;
     let key = &*asked.subject.key;
-    let mut cuts = Vec::new();
-    let view = View::of(&handle, key, |handle| {
-        let penalty = handle.penalize(key, asked.units);
-        cuts.extend_from_slice(penalty.cuts());
-        penalty.after
-    });
-    Ok(respond::plain(&view.with_cuts(cuts)))
+    let before = handle.policy();
+    let penalty =
+        handle.penalize(key, asked.units).await.map_err(|error| respond::unavailable(&app, &error))?;
+    let view = View::decided((before, handle.policy()), key, penalty.after);
+    Ok(respond::plain(&view.with_cuts(penalty.cuts().to_vec())))
 }
 
 /// Forget a key.
@@ -78,7 +79,10 @@ pub(super) async fn reset(State(app): State<Arc<App>>, request: Request) -> Resu
     let subject = decode_reset(&body)?;
     let handle = respond::policy(&app, &subject)?;
     let key = &*subject.key;
-    Ok(respond::plain(&View::of(&handle, key, |handle| handle.reset(key))))
+    let view = View::of(&handle, key, |handle| handle.reset(key))
+        .await
+        .map_err(|error| respond::unavailable(&app, &error))?;
+    Ok(respond::plain(&view))
 }
 
 /// Lets through whoever shows the admin token.

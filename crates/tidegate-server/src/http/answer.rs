@@ -142,6 +142,8 @@ fn millis(wait: Option<Wait>) -> Option<u128> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use tidegate::clock::ManualClock;
     use tidegate::{Cost, Limit, Limiter, Outcome, Period, Policy, Rate, Units};
 
@@ -155,7 +157,8 @@ mod tests {
         let handle = limiter.policy("slow").unwrap();
         let cost = Cost::new(most.get()).unwrap();
         assert!(handle.check(b"k", cost).is_allowed());
-        let view = View::of(&handle, b"k", |handle| handle.check(b"k", cost));
+        let policy = handle.policy();
+        let view = View::decided((Arc::clone(&policy), policy), b"k", handle.check(b"k", cost));
         let json = serde_json::to_string(&Answer::from(&view)).unwrap();
         // 10^12 units at one in 366 days, in milliseconds: more than 64 bits hold.
         assert!(json.contains(r#""retry_after_ms":31622400000000000000000,"#), "{json}");

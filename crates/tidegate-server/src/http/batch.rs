@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
-use tidegate::{Asked, Decision, Policy, PolicyHandle};
+use tidegate::{Asked, Decision, Policy};
 use utoipa::ToSchema;
 
 use super::answer::Answer;
@@ -16,6 +16,7 @@ use super::problem::Problem;
 use super::view::View;
 use super::{body, respond};
 use crate::app::App;
+use crate::store::{AnyStore, Handle};
 
 /// The answers to a batch, in its order. Written entry by entry; this is its shape.
 #[derive(ToSchema)]
@@ -56,10 +57,11 @@ pub(super) async fn batch(State(app): State<Arc<App>>, request: Request) -> Resu
     let batch = decode_batch(&body)?;
     let mut policies = Policies::default();
     let entries: Vec<Entry<'_>> = batch.checks().map(|check| policies.find(&app, check?)).collect();
-    let asked: Vec<Asked<'_>> =
+    let asked: Vec<Asked<'_, AnyStore>> =
         entries.iter().flatten().map(|(place, check)| policies.ask(*place, check)).collect();
     let at = app.now();
-    let decisions = app.limiter().check_batch_at(&asked, at);
+    let decisions = app.limiter().check_batch_at(&asked, at).await;
+    let decisions = decisions.map_err(|error| respond::unavailable(&app, &error))?;
     let mut out = Vec::with_capacity(16 + entries.len() * 256);
     let mut decided = decisions.iter();
     out.extend_from_slice(b"{\"answers\":[");
@@ -92,7 +94,7 @@ struct Policies<'a>(Vec<Known<'a>>);
 
 struct Known<'a> {
     name: Option<Cow<'a, str>>,
-    handle: PolicyHandle,
+    handle: Handle,
     /// As it was before the checks.
     policy: Arc<Policy>,
 }
@@ -108,13 +110,13 @@ impl<'a> Policies<'a> {
         Ok((self.0.len() - 1, check))
     }
 
-    fn ask<'b>(&'b self, place: usize, check: &'b CheckRequest<'_>) -> Asked<'b> {
+    fn ask<'b>(&'b self, place: usize, check: &'b CheckRequest<'_>) -> Asked<'b, AnyStore> {
         Asked { policy: &self.0[place].handle, key: &check.subject.key, cost: check.cost }
     }
 
     fn view<'k>(&self, place: usize, key: &'k [u8], decision: Decision) -> View<'k> {
         let Known { handle, policy, .. } = &self.0[place];
-        View::decided(Arc::clone(policy), handle, key, decision)
+        View::decided((Arc::clone(policy), handle.policy()), key, decision)
     }
 }
 

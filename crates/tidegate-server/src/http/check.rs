@@ -38,7 +38,9 @@ pub(super) async fn check(State(app): State<Arc<App>>, request: Request) -> Resu
     let handle = respond::policy(&app, &asked.subject)?;
     let at = app.now();
     let key = &*asked.subject.key;
-    let view = View::of(&handle, key, |handle| handle.check_at(key, asked.cost, at));
+    let view = View::of(&handle, key, |handle| handle.check_at(key, asked.cost, at))
+        .await
+        .map_err(|error| respond::unavailable(&app, &error))?;
     let response = respond::decided(&app, &view, at);
     let took = app.now().micros_since(at);
     app.metrics().decided(view.policy().name(), view.decision().outcome(), took);

@@ -30,7 +30,7 @@ use crate::app::App;
 use crate::forward_auth;
 use crate::view;
 use problem::{Problem, ProblemKind};
-pub(crate) use respond::{limit_fields, policy_named};
+pub(crate) use respond::{limit_fields, policy_named, unavailable};
 
 /// Every route of the server, ready to be served.
 pub fn router(app: Arc<App>) -> Router {

@@ -48,6 +48,8 @@ pub(super) async fn peek(
     let handle = respond::policy(&app, &subject)?;
     let at = app.now();
     let key = &*subject.key;
-    let view = View::of(&handle, key, |handle| handle.peek_at(key, at));
+    let view = View::of(&handle, key, |handle| handle.peek_at(key, at))
+        .await
+        .map_err(|error| respond::unavailable(&app, &error))?;
     Ok(respond::decided(&app, &view, at))
 }

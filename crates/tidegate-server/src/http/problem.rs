@@ -26,11 +26,13 @@ pub enum ProblemKind {
     Unauthorized,
     /// A route that needs the admin token, on a server that has none.
     AdminOff,
+    /// The store did not answer.
+    StoreUnavailable,
 }
 
 impl ProblemKind {
     /// All of them, in the order of the page at `/docs`.
-    pub const ALL: [ProblemKind; 9] = [
+    pub const ALL: [ProblemKind; 10] = [
         ProblemKind::InvalidRequest,
         ProblemKind::UnknownPolicy,
         ProblemKind::NotFound,
@@ -40,9 +42,10 @@ impl ProblemKind {
         ProblemKind::BodyTooSlow,
         ProblemKind::Unauthorized,
         ProblemKind::AdminOff,
+        ProblemKind::StoreUnavailable,
     ];
 
-    /// The URI that names the kind, relative to the server.
+    /// The URI that names the kind: registered with the IANA, or relative to the server.
     pub const fn uri(self) -> &'static str {
         match self {
             ProblemKind::InvalidRequest => "/docs#invalid-request",
@@ -54,6 +57,9 @@ impl ProblemKind {
             ProblemKind::BodyTooSlow => "/docs#body-too-slow",
             ProblemKind::Unauthorized => "/docs#unauthorized",
             ProblemKind::AdminOff => "/docs#admin-off",
+            ProblemKind::StoreUnavailable => {
+                "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+            }
         }
     }
 
@@ -69,6 +75,7 @@ impl ProblemKind {
             ProblemKind::BodyTooSlow => "Body too slow",
             ProblemKind::Unauthorized => "Unauthorized",
             ProblemKind::AdminOff => "Admin routes are off",
+            ProblemKind::StoreUnavailable => "Temporary Reduced Capacity",
         }
     }
 
@@ -83,6 +90,7 @@ impl ProblemKind {
             ProblemKind::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             ProblemKind::Unauthorized => StatusCode::UNAUTHORIZED,
             ProblemKind::AdminOff => StatusCode::FORBIDDEN,
+            ProblemKind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
@@ -90,7 +98,7 @@ impl ProblemKind {
 /// Why there is no decision, as `application/problem+json` (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
-    /// Names the kind of problem; a reference to the page at `/docs`.
+    /// Names the kind of problem: one registered with the IANA, or a reference to the page at `/docs`.
     #[serde(rename = "type")]
     #[schema(example = "/docs#invalid-request")]
     uri: &'static str,

@@ -2,7 +2,8 @@
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
-use tidegate::{PolicyHandle, Timestamp};
+use tidegate::Timestamp;
+use tidegate::store::StoreError;
 use tidegate_fields::{Draft, Families, LimitFields, ResetStyle, Standing};
 
 use super::answer::Answer;
@@ -11,18 +12,19 @@ use super::problem::{Problem, ProblemKind};
 use super::view::View;
 use crate::app::{App, NoPolicy};
 use crate::config::{self, HeaderFamily, HeaderSettings};
+use crate::store::Handle;
 
 /// The policy a request is under.
-pub(super) fn policy(app: &App, subject: &Subject<'_>) -> Result<PolicyHandle, Problem> {
+pub(super) fn policy(app: &App, subject: &Subject<'_>) -> Result<Handle, Problem> {
     of_this_name(app, subject.policy.as_deref())
 }
 
 /// The policy of this name.
-pub(crate) fn policy_named(app: &App, name: &str) -> Result<PolicyHandle, Problem> {
+pub(crate) fn policy_named(app: &App, name: &str) -> Result<Handle, Problem> {
     of_this_name(app, Some(name))
 }
 
-fn of_this_name(app: &App, asked: Option<&str>) -> Result<PolicyHandle, Problem> {
+fn of_this_name(app: &App, asked: Option<&str>) -> Result<Handle, Problem> {
     app.policy(asked).map_err(|none| {
         let known = app.known_policies();
         match none {
@@ -38,6 +40,15 @@ fn of_this_name(app: &App, asked: Option<&str>) -> Result<PolicyHandle, Problem>
             }
         }
     })
+}
+
+/// There is no decision, and nobody is to take that for a refusal. What exactly is wrong with the store is for the log,
+/// not for clients.
+pub(crate) fn unavailable(app: &App, error: &StoreError) -> Problem {
+    app.store_failed(error);
+    let detail =
+        "the store of the limits did not answer; the check may have been charged once (try again later)";
+    Problem::new(ProblemKind::StoreUnavailable, detail)
 }
 
 /// A decision as a response: the same facts in its body and in its header fields.

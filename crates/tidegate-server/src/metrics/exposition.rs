@@ -7,16 +7,17 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, prometheus_text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
-use tidegate::{Limiter, MemoryStats};
+use tidegate::{Limiter, MemoryStats, MemoryStore};
 
 use super::latency::LatencyReading;
 use super::{Metrics, OUTCOMES};
+use crate::store::AnyStore;
 
 /// The media type of [`render`]'s text.
 pub(crate) use prometheus_text::CONTENT_TYPE;
 
 /// Everything counted, in the Prometheus text format.
-pub(crate) fn render(metrics: &Metrics, limiter: &Limiter) -> String {
+pub(crate) fn render(metrics: &Metrics, limiter: &Limiter<AnyStore>) -> String {
     let mut registry = Registry::with_prefix("tidegate");
     registry.register_collector(Box::new(Reading::of(metrics, limiter)));
     let mut text = String::with_capacity(4_096);
@@ -30,13 +31,15 @@ struct Reading {
     decisions: Vec<(String, &'static str, u64)>,
     throttled: Vec<(&'static str, u64)>,
     latency: LatencyReading,
-    store: MemoryStats,
+    /// Of a store in this process.
+    store: Option<MemoryStats>,
+    store_errors: u64,
     reloads: [(&'static str, u64); 2],
     last_reload: f64,
 }
 
 impl Reading {
-    fn of(metrics: &Metrics, limiter: &Limiter) -> Self {
+    fn of(metrics: &Metrics, limiter: &Limiter<AnyStore>) -> Self {
         let policies = limiter.policies();
         metrics.settle(&policies);
         let known = metrics.decisions.load();
@@ -56,7 +59,8 @@ impl Reading {
                 .zip(metrics.throttled.read())
                 .collect(),
             latency: metrics.latency.read(),
-            store: limiter.store().stats(),
+            store: limiter.store().memory().map(MemoryStore::stats),
+            store_errors: metrics.store_errors.load(Ordering::Relaxed),
             reloads: [
                 ("success", reloads.succeeded.load(Ordering::Relaxed)),
                 ("failure", reloads.failed.load(Ordering::Relaxed)),
@@ -109,7 +113,12 @@ impl Collector for Reading {
 
 impl Reading {
     fn encode_store(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let MemoryStats { keys, bytes, shed, refused, vanished, .. } = self.store;
+        let help = "Checks that the store could not answer";
+        out.encode_descriptor("store_errors", help, None, MetricType::Counter)?
+            .encode_counter::<NoLabelSet, _, f64>(&self.store_errors, None)?;
+        let Some(MemoryStats { keys, bytes, shed, refused, vanished, .. }) = self.store else {
+            return Ok(());
+        };
         let gauges =
             [("keys", "Keys held now", keys), ("keys_bytes", "Bytes of memory the keys held take", bytes)];
         for (name, help, value) in gauges {
@@ -136,8 +145,9 @@ mod tests {
 
     use super::*;
 
-    fn limiter(name: &str) -> Limiter {
-        Limiter::new(Policy::single(name, Limit::token_bucket(5, Rate::per_second(1))).unwrap())
+    fn limiter(name: &str) -> Limiter<AnyStore> {
+        let policy = Policy::single(name, Limit::token_bucket(5, Rate::per_second(1))).unwrap();
+        Limiter::builder(policy).store(AnyStore::default()).build()
     }
 
     #[test]
@@ -167,7 +177,7 @@ mod tests {
         metrics.reload_failed();
         metrics.decided("api", Outcome::Allowed, 2);
         let limiter = limiter("api");
-        limiter.policy("api").unwrap().check("k", 1);
+        assert!(limiter.policy("api").unwrap().check("k", 1).known().is_some());
         let text = render(&metrics, &limiter);
         for line in [
             "# TYPE tidegate_decisions_total counter",
@@ -179,6 +189,7 @@ mod tests {
             "tidegate_keys_shed_total 0",
             "tidegate_keys_refused_total 0",
             "tidegate_keys_vanished_total 0",
+            "tidegate_store_errors_total 0",
             "tidegate_config_reloads_total{result=\"success\"} 1",
             "tidegate_config_reloads_total{result=\"failure\"} 1",
             "tidegate_config_last_reload_success_timestamp_seconds 1700000001.5",

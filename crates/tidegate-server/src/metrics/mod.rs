@@ -49,6 +49,9 @@ pub(crate) struct Metrics {
     throttled: ByOutcome,
     latency: Latency,
     reloads: Reloads,
+    store_errors: AtomicU64,
+    /// Microseconds since 1970 when one was last told.
+    store_error_told: AtomicU64,
 }
 
 /// Reloads of the configuration.
@@ -70,6 +73,8 @@ impl Metrics {
             throttled: ByOutcome::new(),
             latency: Latency::new(),
             reloads,
+            store_errors: AtomicU64::new(0),
+            store_error_told: AtomicU64::new(0),
         }
     }
 
@@ -102,6 +107,17 @@ impl Metrics {
     /// So many decisions, made together, took so many microseconds.
     pub fn took(&self, micros: u64, decisions: u64) {
         self.latency.record(micros, decisions);
+    }
+
+    /// Counts a check that the store could not answer. Whether that is to be told: once a second at most.
+    pub fn store_failed(&self, now: Timestamp) -> bool {
+        self.store_errors.fetch_add(1, Ordering::Relaxed);
+        let (now, told) = (now.as_micros(), self.store_error_told.load(Ordering::Relaxed));
+        let is_due = told == 0 || now >= told.saturating_add(1_000_000);
+        let tell = |place: &AtomicU64| {
+            place.compare_exchange(told, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
+        is_due && tell(&self.store_error_told)
     }
 
     /// Counts a reload that put a configuration in force at `now`.

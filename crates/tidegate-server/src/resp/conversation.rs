@@ -1,14 +1,20 @@
 //! One client's conversation, without the wire: bytes in, bytes out.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+
+use tidegate::{Decision, Timestamp};
 
 use super::commands::{Batch, Context, Then, carry_out, rank_at_first};
 use super::door::{Admission, Door};
 use super::input::Input;
 use super::parse::{Fault, Parsed, Parser};
 use super::reply::Reply;
+use super::run::{Decided, Run};
 use super::session::{Hears, Origin, Session};
+use crate::app::App;
+use crate::store::Later;
 
 /// Replies pile up to so many bytes before they are written; one of them may go past it.
 const MOST_PILED_UP: usize = 64 << 10;
@@ -22,6 +28,8 @@ pub enum Next {
     Read,
     /// That the replies be written: there are many, and more to answer.
     Write,
+    /// To [`wait`](Conversation::wait) for the store, and then to go on answering. There may be no replies yet.
+    Wait,
     /// To end, once the replies are written.
     Close,
 }
@@ -30,9 +38,8 @@ pub enum Next {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tidegate::Limiter;
 /// use tidegate_server::{App, config::Config, resp::{Conversation, Door, Next}};
-/// let app = App::new(Limiter::new(Config::default().policies().clone()));
+/// let app = App::in_memory(Config::default().policies().clone());
 /// let mut conversation = Conversation::of_nowhere(&Arc::new(Door::new(Arc::new(app))));
 /// let request = b"CL.THROTTLE user:42 15 30 60\r\n";
 /// conversation.room()[..request.len()].copy_from_slice(request);
@@ -47,6 +54,20 @@ pub struct Conversation {
     parser: Parser,
     input: Input,
     replies: Vec<u8>,
+    run: Run,
+    waiting: Option<Waiting>,
+}
+
+/// The store has yet to answer the run.
+struct Waiting {
+    since: Timestamp,
+    later: Later<Vec<Decision>>,
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("since", &self.since).finish_non_exhaustive()
+    }
 }
 
 impl Conversation {
@@ -69,6 +90,8 @@ impl Conversation {
             parser: Parser::default(),
             input: Input::default(),
             replies: Vec::new(),
+            run: Run::default(),
+            waiting: None,
         })
     }
 
@@ -97,55 +120,136 @@ impl Conversation {
 
     /// Bytes of heap held.
     pub fn heap_bytes(&self) -> usize {
-        self.input.heap_bytes() + self.parser.heap_bytes() + self.replies.capacity()
+        self.input.heap_bytes() + self.parser.heap_bytes() + self.replies.capacity() + self.run.heap_bytes()
     }
 
-    /// Answers what has arrived, all of it at one instant, until there is nothing whole left or replies pile up.
+    /// Answers what has arrived, all of it at one instant, until there is nothing whole left or replies pile up, or
+    /// the store has yet to answer. While it has, this is not to be called.
     pub fn answer(&mut self) -> Next {
-        let (door, metrics) = (self.admission.door(), self.admission.door().app().metrics());
-        let now = door.app().now();
+        let now = self.app().now();
         let mut batch = Batch::default();
-        let next = loop {
-            if self.replies.len() >= MOST_PILED_UP {
-                break Next::Write;
+        let next = self.go_on(now, &mut batch);
+        self.admission.door().carried_out(batch.commands);
+        if batch.decisions > 0 {
+            self.took(now, batch.decisions);
+        }
+        if next != Next::Wait {
+            self.run.forget_policies();
+        }
+        self.parser.shrink();
+        self.input.shrink();
+        next
+    }
+
+    fn go_on(&mut self, now: Timestamp, batch: &mut Batch) -> Next {
+        loop {
+            if self.replies.len() >= MOST_PILED_UP && self.run.is_empty() {
+                return Next::Write;
             }
-            match self.parser.parse(self.input.unread(), self.session.reads_as()) {
-                Parsed::Incomplete => break Next::Read,
+            let parsed = self.parser.parse(self.input.unread(), self.session.reads_as());
+            match parsed {
+                Parsed::Command(bytes) => match self.carry_out(now, batch) {
+                    Then::GoOn => self.input.take(bytes),
+                    Then::Close => {
+                        self.input.take(bytes);
+                        return Next::Close;
+                    }
+                    Then::Wait(later) => {
+                        self.input.take(bytes);
+                        self.waiting = Some(Waiting { since: now, later });
+                        return Next::Wait;
+                    }
+                    // It is read again afterwards.
+                    Then::AfterRun => {
+                        if self.decide(now, batch) == Next::Wait {
+                            return Next::Wait;
+                        }
+                    }
+                },
                 Parsed::Nothing(bytes) => self.input.take(bytes),
+                Parsed::Incomplete | Parsed::Broken(_) if !self.run.is_empty() => {
+                    if self.decide(now, batch) == Next::Wait {
+                        return Next::Wait;
+                    }
+                }
+                Parsed::Incomplete => return Next::Read,
                 Parsed::Broken(fault) => {
                     if fault != Fault::Http {
                         let mut reply = Reply::new(&mut self.replies, self.session.protocol);
                         reply.error(format_args!("ERR {fault}"));
                     }
-                    break Next::Close;
-                }
-                Parsed::Command(bytes) => {
-                    batch.commands += 1;
-                    let (heard, before) = (self.session.hears, self.replies.len());
-                    if heard == Hears::NotTheNext {
-                        self.session.hears = Hears::Everything;
-                    }
-                    let reply = Reply::new(&mut self.replies, self.session.protocol);
-                    let mut context =
-                        Context { door, session: &mut self.session, reply, now, batch: &mut batch };
-                    let then = carry_out(&mut context, self.parser.args(self.input.unread()));
-                    self.input.take(bytes);
-                    if is_unheard(heard, self.session.hears) {
-                        self.replies.truncate(before);
-                    }
-                    if then == Then::Close {
-                        break Next::Close;
-                    }
+                    return Next::Close;
                 }
             }
-        };
-        door.carried_out(batch.commands);
-        if batch.decisions > 0 {
-            metrics.took(door.app().now().micros_since(now), batch.decisions);
         }
-        self.parser.shrink();
-        self.input.shrink();
-        next
+    }
+
+    /// Carries out the command that was just read.
+    fn carry_out(&mut self, now: Timestamp, batch: &mut Batch) -> Then {
+        let (heard, before) = (self.session.hears, self.replies.len());
+        if heard == Hears::NotTheNext {
+            self.session.hears = Hears::Everything;
+        }
+        batch.commands += 1;
+        let mut context = Context {
+            door: self.admission.door(),
+            reply: Reply::new(&mut self.replies, self.session.protocol),
+            session: &mut self.session,
+            now,
+            batch,
+            run: &mut self.run,
+            is_heard: heard == Hears::Everything,
+        };
+        let then = carry_out(&mut context, self.parser.args(self.input.unread()));
+        if let Then::AfterRun = then {
+            self.session.hears = heard;
+            batch.commands -= 1;
+        } else if is_unheard(heard, self.session.hears) {
+            self.replies.truncate(before);
+        }
+        then
+    }
+
+    /// Decides the checks that were put together, and tells what was decided.
+    fn decide(&mut self, now: Timestamp, batch: &mut Batch) -> Next {
+        let mut reply = Reply::new(&mut self.replies, self.session.protocol);
+        match self.run.decide(self.admission.door().app(), now, &mut reply) {
+            Decided::Told(decisions) => {
+                batch.decisions += decisions;
+                Next::Read
+            }
+            Decided::Later(later) => {
+                self.waiting = Some(Waiting { since: now, later });
+                Next::Wait
+            }
+        }
+    }
+
+    /// Waits for the store, and takes in what it answers.
+    pub async fn wait(&mut self) {
+        let Some(Waiting { since, later }) = &mut self.waiting else { return };
+        let (since, answer) = (*since, later.await);
+        self.waiting = None;
+        let mut reply = Reply::new(&mut self.replies, self.session.protocol);
+        match answer {
+            Ok(decisions) => {
+                let counted = self.run.told(&decisions, &mut reply);
+                if counted > 0 {
+                    self.took(since, counted);
+                }
+            }
+            Err(error) => self.run.failed(self.admission.door().app(), &error, &mut reply),
+        }
+        self.run.forget_policies();
+    }
+
+    fn app(&self) -> &App {
+        self.admission.door().app()
+    }
+
+    fn took(&self, since: Timestamp, decisions: u64) {
+        let app = self.app();
+        app.metrics().took(app.now().micros_since(since), decisions);
     }
 }
 

@@ -15,9 +15,9 @@ const MOST_CLIENTS: usize = 10_000;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tidegate::{AdHocStore, Limiter};
+/// use tidegate::AdHocStore;
 /// use tidegate_server::{App, config::Config, resp::Door};
-/// let app = Arc::new(App::new(Limiter::new(Config::default().policies().clone())));
+/// let app = Arc::new(App::in_memory(Config::default().policies().clone()));
 /// let door = Door::new(app).with_keys(AdHocStore::builder().max_keys(1_000_000).build());
 /// assert_eq!(door.keys().keys(), 0);
 /// ```

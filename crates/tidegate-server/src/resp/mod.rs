@@ -11,6 +11,7 @@ mod input;
 mod limits;
 pub mod parse;
 mod reply;
+mod run;
 mod secret;
 mod serve;
 mod session;

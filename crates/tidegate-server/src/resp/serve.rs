@@ -30,12 +30,11 @@ const MOST_LINGER_BYTES: u64 = 4 << 20;
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use tidegate::Limiter;
 /// use tidegate_server::{App, Stopped, config::Config, resp};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> std::io::Result<()> {
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-/// let app = Arc::new(App::new(Limiter::new(Config::default().policies().clone())));
+/// let app = Arc::new(App::in_memory(Config::default().policies().clone()));
 /// let door = Arc::new(resp::Door::new(app));
 /// let stop_at_once = std::future::ready(());
 /// assert_eq!(resp::serve(listener, door, Duration::from_secs(1), stop_at_once).await, Stopped::Drained);
@@ -161,12 +160,17 @@ async fn converse(
         }
         conversation.received(read);
         loop {
-            let next = conversation.answer();
+            let next = loop {
+                match conversation.answer() {
+                    Next::Wait => conversation.wait().await,
+                    next => break next,
+                }
+            };
             stream.write_all(conversation.replies()).await?;
             conversation.written();
             match next {
                 Next::Read => break,
-                Next::Write => {}
+                Next::Write | Next::Wait => {}
                 Next::Close => return hang_up(stream).await,
             }
         }

@@ -204,7 +204,7 @@ impl Subject for Rls {
         let Running { server, twin, .. } = self.running();
         server.clock.set(at(at_us));
         judged(twin).reset(key);
-        judged(server.app.limiter()).reset(text(key));
+        assert!(server.app.limiter().policy("judged").unwrap().reset(text(key)).known().is_some());
     }
 
     fn reload(&mut self, limits: &[LimitSpec], since_us: u64) {

@@ -11,7 +11,7 @@ use tidegate_server::config::Config;
 use tidegate_server::grpc::messages::{
     Code, Entry, RateLimitDescriptor, RateLimitRequest, RateLimitResponse,
 };
-use tidegate_server::{App, Stopped, grpc};
+use tidegate_server::{AnyStore, App, Stopped, grpc};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::client::Grpc;
@@ -56,7 +56,7 @@ fn app_of(config: &Config) -> (ManualClock, Arc<App>) {
     let clock = ManualClock::default();
     let limiter = Limiter::builder(config.policies().clone())
         .clock(clock.clone())
-        .store(config.store().memory_store())
+        .store(AnyStore::from(config.store().memory_store()))
         .build();
     let app = App::new(limiter).with_headers(config.headers()).with_envoy(config.envoy().clone());
     (clock, Arc::new(app))

@@ -39,11 +39,11 @@ async fn decisions_keys_and_time_are_counted() {
 async fn keys_that_vanish_are_counted() {
     let server = Server::start(FIVE).await;
     for key in 0..1_000 {
-        server.app.limiter().policy("api").unwrap().check(format!("{key}"), 1);
+        server.app.limiter().policy("api").unwrap().check(format!("{key}"), 1).await.unwrap();
     }
     server.advance(Duration::from_secs(10));
     for key in 1_000..3_000 {
-        server.app.limiter().policy("api").unwrap().check(format!("{key}"), 1);
+        server.app.limiter().policy("api").unwrap().check(format!("{key}"), 1).await.unwrap();
     }
     let body = server.get("/metrics").await.body;
     let value = |name: &str| -> u64 {

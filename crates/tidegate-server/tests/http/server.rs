@@ -10,7 +10,7 @@ use serde_json::Value;
 use tidegate::clock::ManualClock;
 use tidegate::{Limiter, MemoryStore, Timestamp};
 use tidegate_server::config::Config;
-use tidegate_server::{AdminToken, App, Drain, Listeners, Stopped, run};
+use tidegate_server::{AdminToken, AnyStore, App, Drain, Listeners, Stopped, run};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -60,7 +60,8 @@ impl Server {
     ) -> Self {
         let config = Config::parse(config, "test.yaml").unwrap();
         let clock = ManualClock::default();
-        let limiter = Limiter::builder(config.policies().clone()).store(store).clock(clock.clone()).build();
+        let limiter = Limiter::builder(config.policies().clone()).store(AnyStore::from(store));
+        let limiter = limiter.clock(clock.clone()).build();
         let app = App::new(limiter).with_headers(config.headers()).with_gateway(config.gateway().clone());
         let app = Arc::new(furnish(app.with_envoy(config.envoy().clone())));
         let listeners = Listeners::http(TcpListener::bind("127.0.0.1:0").await.unwrap());

@@ -191,7 +191,8 @@ impl Subject for Policies {
         let units = Units::new(n).unwrap();
         Running::judged(&running.twin).penalize_at(key, units, at(at_us));
         let limiter = running.server.app.limiter();
-        Running::judged(limiter).penalize_at(key, units, at(at_us)).cuts().to_vec()
+        let judged = limiter.policy("judged").unwrap();
+        judged.penalize_at(key, units, at(at_us)).known().unwrap().cuts().to_vec()
     }
 
     fn reset(&mut self, at_us: u64, key: &[u8]) {

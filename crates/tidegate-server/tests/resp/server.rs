@@ -8,7 +8,7 @@ use tidegate::clock::{Clock, ManualClock, SystemClock};
 use tidegate::{Limiter, Timestamp};
 use tidegate_server::config::Config;
 use tidegate_server::resp::{self, Door, Password};
-use tidegate_server::{AdminToken, App, Stopped};
+use tidegate_server::{AdminToken, AnyStore, App, Stopped};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -41,7 +41,7 @@ pub struct Server {
 /// What it opens its door to.
 pub fn app(config: &str, clock: impl Clock) -> App {
     let config = Config::parse(config, "test.yaml").unwrap();
-    let limiter = Limiter::builder(config.policies().clone()).clock(clock).build();
+    let limiter = Limiter::builder(config.policies().clone()).store(AnyStore::default()).clock(clock).build();
     App::new(limiter)
 }
 

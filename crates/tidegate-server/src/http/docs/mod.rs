@@ -56,6 +56,9 @@ pub(super) enum PostProblems {
     /// The body is not declared as JSON
     #[response(status = 415, content_type = "application/problem+json")]
     UnsupportedMediaType(#[to_schema] Problem),
+    /// The store of the limits did not answer: there is no decision
+    #[response(status = 503, content_type = "application/problem+json")]
+    StoreUnavailable(#[to_schema] Problem),
 }
 
 /// What may be wrong with a GET that asks about a key.
@@ -68,6 +71,9 @@ pub(super) enum GetProblems {
     /// No policy has the name asked for
     #[response(status = 404, content_type = "application/problem+json")]
     UnknownPolicy(#[to_schema] Problem),
+    /// The store of the limits did not answer: there is no decision
+    #[response(status = 503, content_type = "application/problem+json")]
+    StoreUnavailable(#[to_schema] Problem),
 }
 
 /// What may be wrong with an admin's POST.
@@ -95,6 +101,9 @@ pub(super) enum AdminProblems {
     /// The body is not declared as JSON
     #[response(status = 415, content_type = "application/problem+json")]
     UnsupportedMediaType(#[to_schema] Problem),
+    /// The store of the limits did not answer: there is no decision
+    #[response(status = 503, content_type = "application/problem+json")]
+    StoreUnavailable(#[to_schema] Problem),
 }
 
 /// The bodies that name a key by one of two fields.
@@ -151,7 +160,7 @@ mod tests {
     fn the_page_has_a_line_on_every_problem() {
         let page = include_str!("page.html");
         for kind in ProblemKind::ALL {
-            let anchor = kind.uri().strip_prefix("/docs#").unwrap();
+            let (_, anchor) = kind.uri().split_once('#').unwrap();
             assert!(page.contains(&format!("id=\"{anchor}\"")), "{anchor}");
         }
     }

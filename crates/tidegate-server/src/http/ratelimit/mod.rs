@@ -57,7 +57,7 @@ fn status(refused: &Refused) -> StatusCode {
         Refused::NoDomain | Refused::NoDescriptors | Refused::NoRules | Refused::Unit { .. } => {
             StatusCode::BAD_REQUEST
         }
-        Refused::Changing { .. } | Refused::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+        Refused::Changing { .. } | Refused::NoRoom | Refused::StoreDown => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use tidegate::MemoryStore;
+
 use super::client::upper;
 use super::connection::REDIS_VERSION;
 use super::{Context, Then, unknown_subcommand, wrong_number};
@@ -75,7 +77,8 @@ fn stats(context: &Context<'_>) -> String {
 
 fn keyspace(context: &Context<'_>) -> String {
     let of_throttle = context.door.keys().stats();
-    let of_policies = context.door.app().limiter().store().stats();
+    let memory = context.door.app().limiter().store().memory();
+    let of_policies = memory.map(MemoryStore::stats).unwrap_or_default();
     format!(
         "db0:keys={},expires=0,avg_ttl=0\nthrottle_keys:{}\nthrottle_bytes:{}\npolicy_keys:{}\npolicy_bytes:{}\n",
         of_throttle.keys + of_policies.keys,

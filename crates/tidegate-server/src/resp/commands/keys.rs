@@ -1,5 +1,7 @@
 //! Keys by hand.
 
+use tidegate::MemoryStore;
+
 use super::units::amount;
 use super::{Context, Then};
 use crate::resp::parse::Args;
@@ -13,7 +15,9 @@ pub(super) fn delete(context: &mut Context<'_>, args: Args<'_>) -> Then {
 
 /// `DBSIZE`.
 pub(super) fn size(context: &mut Context<'_>, _: Args<'_>) -> Then {
-    let keys = context.door.keys().keys() + context.door.app().limiter().store().keys();
+    // A store elsewhere is not counted: it may hold others' keys as well.
+    let of_policies = context.door.app().limiter().store().memory().map_or(0, MemoryStore::keys);
+    let keys = context.door.keys().keys() + of_policies;
     context.reply.integer(amount(keys));
     Then::GoOn
 }

@@ -10,13 +10,16 @@ mod table;
 mod throttle;
 mod units;
 
-use tidegate::Timestamp;
+use tidegate::{Decision, Timestamp};
 
 use super::door::Door;
 use super::parse::Args;
 use super::reply::Reply;
+use super::run::Run;
 use super::session::{Rank, Session};
+use crate::store::Later;
 pub(super) use connection::rank_at_first;
+pub(super) use policy::tell;
 use table::{COMMANDS, Spec};
 
 /// What a command may look at and change.
@@ -28,6 +31,10 @@ pub(super) struct Context<'a> {
     /// The instant of the batch that the command is in.
     pub(super) now: Timestamp,
     pub(super) batch: &'a mut Batch,
+    /// Checks that are not decided yet.
+    pub(super) run: &'a mut Run,
+    /// Whether the client hears the reply to a check.
+    pub(super) is_heard: bool,
 }
 
 /// What was done since the last read.
@@ -37,15 +44,16 @@ pub(super) struct Batch {
     pub(super) commands: u64,
     /// Decisions made, looks not among them.
     pub(super) decisions: u64,
-    /// The policy decided under last; most batches have but one.
-    pub(super) policy: Option<policy::Known>,
 }
 
 /// What becomes of the connection after a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
     GoOn,
     Close,
+    /// Nothing was done: first the run of checks has to be decided, for what comes now is no part of it.
+    AfterRun,
+    /// The store is at work, and what it answers is to be told of the run.
+    Wait(Later<Vec<Decision>>),
 }
 
 /// Carries out one command.
@@ -53,6 +61,10 @@ pub(super) fn carry_out(context: &mut Context<'_>, args: Args<'_>) -> Then {
     let Some(name) = args.get(0) else { return Then::GoOn };
     let spec = COMMANDS.iter().find(|spec| spec.name.as_bytes().eq_ignore_ascii_case(name));
     let rank = context.session.rank;
+    let fits = |spec: &&Spec| spec.rank <= rank && (spec.words.0..=spec.words.1).contains(&args.len());
+    if !context.run.is_empty() && !spec.filter(fits).is_some_and(|spec| spec.joins) {
+        return Then::AfterRun;
+    }
     match spec {
         // Whoever is no more than that is not told what there is.
         _ if rank == Rank::Stranger && spec.is_none_or(|spec| spec.rank > rank) => {

@@ -13,6 +13,8 @@ pub(super) struct Spec {
     pub(super) words: (usize, usize),
     pub(super) rank: Rank,
     pub(super) keys: Keys,
+    /// Whether it is a check, of those that are decided together.
+    pub(super) joins: bool,
     pub(super) arguments: &'static str,
     pub(super) summary: &'static str,
     pub(super) run: fn(&mut Context<'_>, Args<'_>) -> Then,
@@ -38,12 +40,16 @@ const fn spec(
     summary: &'static str,
     run: fn(&mut Context<'_>, Args<'_>) -> Then,
 ) -> Spec {
-    Spec { name, words, rank: Rank::User, keys: Keys::None, arguments, summary, run }
+    Spec { name, words, rank: Rank::User, keys: Keys::None, joins: false, arguments, summary, run }
 }
 
 impl Spec {
     const fn keys(self, keys: Keys) -> Self {
         Spec { keys, ..self }
+    }
+
+    const fn joins(self) -> Self {
+        Spec { joins: true, ..self }
     }
 
     const fn rank(self, rank: Rank) -> Self {
@@ -68,9 +74,11 @@ pub(super) static COMMANDS: [Spec; 20] = [
         "Decides under a policy, and charges if admitted",
         policy::check,
     )
-    .keys(Keys::At(2)),
+    .keys(Keys::At(2))
+    .joins(),
     spec("TG.PEEK", (3, 3), "policy key", "How a key stands under a policy, changing nothing", policy::peek)
-        .keys(Keys::At(2)),
+        .keys(Keys::At(2))
+        .joins(),
     spec("PING", (1, 2), "[message]", "Answers PONG, or the message", connection::ping),
     spec("TG.CREDIT", (4, 4), "policy key units", "Gives a key units back", policy::credit)
         .keys(Keys::At(2))

@@ -9,7 +9,7 @@ use crate::resp::parse::Args;
 
 /// `CL.THROTTLE key max_burst count period [quantity]`.
 pub(super) fn throttle(context: &mut Context<'_>, args: Args<'_>) -> Then {
-    let Context { door, session, reply, now, batch } = context;
+    let Context { door, session, reply, now, batch, .. } = context;
     let number = |index| args.get(index).and_then(integer);
     let (Some(key), Some(burst), Some(count), Some(period)) = (args.get(1), number(2), number(3), number(4))
     else {

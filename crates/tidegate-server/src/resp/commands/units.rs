@@ -24,15 +24,15 @@ pub(super) fn integer(word: &[u8]) -> Option<i64> {
     if negative { Some(value) } else { value.checked_neg() }
 }
 
-/// Reads what a check asks for. An error is told.
-pub(super) fn cost(reply: &mut Reply<'_>, word: &[u8]) -> Option<Cost> {
-    let cost =
-        integer(word).and_then(|value| u64::try_from(value).ok()).and_then(|value| Cost::new(value).ok());
-    if cost.is_none() {
-        let word = shown(word);
-        reply.error(format_args!("ERR cost: '{word}': it has to be a whole number from 0 to {}", Cost::MAX));
-    }
-    cost
+/// Reads what a check asks for.
+pub(super) fn cost(word: &[u8]) -> Option<Cost> {
+    integer(word).and_then(|value| u64::try_from(value).ok()).and_then(|value| Cost::new(value).ok())
+}
+
+/// Told of a word that is no cost.
+pub(super) fn no_cost(reply: &mut Reply<'_>, word: &[u8]) {
+    let word = shown(word);
+    reply.error(format_args!("ERR cost: '{word}': it has to be a whole number from 0 to {}", Cost::MAX));
 }
 
 /// Reads what is given back. An error is told.

@@ -151,7 +151,7 @@ async fn what_a_request_took_is_charged_when_it_is_over() {
         assert_eq!((denied.status, denied.header("x-ratelimit-limit")), (429, Some("1000")), "{denied:?}");
     }
     let requests = setup.server.app.limiter().policy("requests").unwrap();
-    assert_eq!(requests.peek("acme").remaining(), 1, "refused by one, charged by none");
+    assert_eq!(requests.peek("acme").await.unwrap().remaining(), 1, "refused by one, charged by none");
     assert_eq!(setup.get("other", 0).await.status, 200);
     setup.server.clock.advance(Duration::from_secs(60));
     assert_eq!(setup.get("acme", 0).await.status, 200);

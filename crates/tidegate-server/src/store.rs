@@ -1,0 +1,264 @@
+//! The store a server runs on: in this process, or wherever else; chosen when it starts.
+//!
+//! What is in memory is answered at once, without a future, a box or a task. All others answer by futures, and all
+//! doors wait for them in the same words.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tidegate::store::{Adjustment, Check, Decisions, Grouping, Snapshot, Store, StoreError};
+use tidegate::{ActivePolicy, Decision, MemoryStore, Penalty, PlanId, PolicyHandle, Timestamp};
+
+/// The handle on a policy of a server.
+pub type Handle = PolicyHandle<AnyStore>;
+
+/// The store of a server's limiter.
+///
+/// ```
+/// use tidegate::{Limit, Limiter, MemoryStore, Policy, Rate};
+/// use tidegate_server::{App, AnyStore};
+/// let policy = Policy::single("api", Limit::token_bucket(10, Rate::per_second(1)))?;
+/// let store = AnyStore::from(MemoryStore::builder().max_keys(1_000).build());
+/// let app = App::new(Limiter::builder(policy).store(store).build());
+/// assert_eq!(app.limiter().store().memory().map(|memory| memory.keys()), Some(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct AnyStore(Kind);
+
+enum Kind {
+    Memory(MemoryStore),
+    Elsewhere(Box<dyn Elsewhere>),
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Memory(_) => "Memory",
+            Kind::Elsewhere(_) => "Elsewhere",
+        })
+    }
+}
+
+/// An answer on its way.
+pub type Later<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+
+/// An answer that is known, or on its way: a future that is ready at once where it can be.
+#[must_use = "what is on its way is done only if somebody waits for it"]
+pub enum Soon<T> {
+    /// It is known.
+    Known(T),
+    /// It is on its way.
+    Later(Later<T>),
+    /// It was polled to its end.
+    Over,
+}
+
+impl AnyStore {
+    /// A store that answers by futures, wherever it is.
+    pub fn elsewhere(store: impl Store) -> Self {
+        AnyStore(Kind::Elsewhere(Box::new(store)))
+    }
+
+    /// The store in this process's memory, if it is that.
+    pub fn memory(&self) -> Option<&MemoryStore> {
+        match &self.0 {
+            Kind::Memory(memory) => Some(memory),
+            Kind::Elsewhere(_) => None,
+        }
+    }
+
+    #[inline]
+    fn ask<T>(
+        &self,
+        in_memory: impl FnOnce(&MemoryStore) -> T,
+        elsewhere: impl FnOnce(&dyn Elsewhere) -> Later<T>,
+    ) -> Soon<T> {
+        match &self.0 {
+            Kind::Memory(memory) => Soon::Known(in_memory(memory)),
+            Kind::Elsewhere(store) => Soon::Later(elsewhere(&**store)),
+        }
+    }
+}
+
+impl Default for AnyStore {
+    /// In memory, without bounds.
+    fn default() -> Self {
+        MemoryStore::default().into()
+    }
+}
+
+impl From<MemoryStore> for AnyStore {
+    fn from(memory: MemoryStore) -> Self {
+        AnyStore(Kind::Memory(memory))
+    }
+}
+
+impl<T> Soon<T> {
+    /// The answer if it is known already.
+    pub fn known(self) -> Option<T> {
+        match self {
+            Soon::Known(value) => Some(value),
+            Soon::Later(_) | Soon::Over => None,
+        }
+    }
+
+    /// The answer, or the future of it.
+    ///
+    /// # Errors
+    /// It is on its way.
+    pub fn now(self) -> Result<T, Later<T>>
+    where
+        T: Send + 'static,
+    {
+        match self {
+            Soon::Known(value) => Ok(value),
+            Soon::Later(later) => Err(later),
+            Soon::Over => Err(Box::pin(self)),
+        }
+    }
+
+    /// Goes on with the answer.
+    pub fn map<U>(self, go_on: impl FnOnce(T) -> U + Send + 'static) -> Soon<U>
+    where
+        T: Send + 'static,
+        U: Send + 'static,
+    {
+        match self {
+            Soon::Known(value) => Soon::Known(go_on(value)),
+            Soon::Later(later) => Soon::Later(Box::pin(async { later.await.map(go_on) })),
+            Soon::Over => Soon::Over,
+        }
+    }
+}
+
+impl<T> fmt::Debug for Soon<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Soon::Known(_) => "Known",
+            Soon::Later(_) => "Later",
+            Soon::Over => "Over",
+        })
+    }
+}
+
+/// Nothing in it is pinned: the future on its way is in a box.
+impl<T> Unpin for Soon<T> {}
+
+impl<T> Future for Soon<T> {
+    type Output = Result<T, StoreError>;
+
+    /// # Panics
+    /// If it is polled again after it was ready.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Soon::Later(later) = &mut *self {
+            return later.as_mut().poll(context);
+        }
+        match mem::replace(&mut *self, Soon::Over) {
+            Soon::Known(value) => Poll::Ready(Ok(value)),
+            Soon::Later(_) | Soon::Over => panic!("an answer was polled again after it was there"),
+        }
+    }
+}
+
+impl Store for AnyStore {
+    type Answer<T: Send + 'static> = Soon<T>;
+
+    fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
+        match &self.0 {
+            Kind::Memory(memory) => Store::sweep(memory, now, policies),
+            Kind::Elsewhere(store) => store.sweep(now, policies),
+        }
+    }
+
+    #[inline]
+    fn check_one(&self, now: Timestamp, check: Check<'_>) -> Soon<Decision> {
+        self.ask(|memory| Store::check_one(memory, now, check), |store| store.check_one(now, check))
+    }
+
+    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Soon<Decisions> {
+        self.ask(|memory| Store::check(memory, now, checks), |store| store.check(now, checks))
+    }
+
+    fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Soon<Vec<Decision>> {
+        self.ask(
+            |memory| Store::check_group(memory, now, checks, grouping),
+            |store| store.check_group(now, checks, grouping),
+        )
+    }
+
+    fn adjust(
+        &self,
+        now: Timestamp,
+        policy: &Arc<ActivePolicy>,
+        key: &[u8],
+        adjustment: Adjustment,
+    ) -> Soon<Penalty> {
+        self.ask(
+            |memory| Store::adjust(memory, now, policy, key, adjustment),
+            |store| store.adjust(now, policy, key, adjustment),
+        )
+    }
+
+    fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Soon<Snapshot> {
+        self.ask(|memory| Store::snapshot(memory, now, policy, key), |store| store.snapshot(now, policy, key))
+    }
+
+    #[inline]
+    fn ready<T: Send + 'static>(value: T) -> Soon<T> {
+        Soon::Known(value)
+    }
+
+    fn map<T, U>(answer: Soon<T>, go_on: impl FnOnce(T) -> U + Send + 'static) -> Soon<U>
+    where
+        T: Send + 'static,
+        U: Send + 'static,
+    {
+        answer.map(go_on)
+    }
+
+    fn settled<T: Send + 'static>(answer: Soon<T>) -> impl Future<Output = Result<T, StoreError>> + Send {
+        answer
+    }
+}
+
+/// Any [`Store`], its kind of answer forgotten.
+trait Elsewhere: Send + Sync {
+    fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId>;
+    fn check_one(&self, now: Timestamp, check: Check<'_>) -> Later<Decision>;
+    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Later<Decisions>;
+    fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Later<Vec<Decision>>;
+    fn adjust(&self, now: Timestamp, of: &Arc<ActivePolicy>, key: &[u8], by: Adjustment) -> Later<Penalty>;
+    fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Later<Snapshot>;
+}
+
+impl<S: Store> Elsewhere for S {
+    fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
+        Store::sweep(self, now, policies)
+    }
+
+    fn check_one(&self, now: Timestamp, check: Check<'_>) -> Later<Decision> {
+        Box::pin(S::settled(Store::check_one(self, now, check)))
+    }
+
+    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Later<Decisions> {
+        Box::pin(S::settled(Store::check(self, now, checks)))
+    }
+
+    fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Later<Vec<Decision>> {
+        Box::pin(S::settled(Store::check_group(self, now, checks, grouping)))
+    }
+
+    fn adjust(&self, now: Timestamp, of: &Arc<ActivePolicy>, key: &[u8], by: Adjustment) -> Later<Penalty> {
+        Box::pin(S::settled(Store::adjust(self, now, of, key, by)))
+    }
+
+    fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Later<Snapshot> {
+        Box::pin(S::settled(Store::snapshot(self, now, policy, key)))
+    }
+}

@@ -1,0 +1,125 @@
+//! HTTP, forward auth, and gRPC.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use http::{Request, Response, header};
+use serde_json::Value;
+use tidegate::clock::ManualClock;
+use tidegate_server::grpc::messages::RateLimitRequest;
+use tidegate_server::{App, grpc};
+use tokio::net::TcpListener;
+use tonic::Code;
+use tower::ServiceExt as _;
+
+use crate::grpc_client::{connect, descriptor};
+use crate::{TOKEN, app};
+
+async fn send(app: &Arc<App>, request: Request<Body>) -> (http::response::Parts, String) {
+    let answered: Response<Body> =
+        tidegate_server::http::router(Arc::clone(app)).oneshot(request).await.unwrap();
+    let (head, body) = answered.into_parts();
+    let body = to_bytes(body, 1 << 20).await.unwrap();
+    (head, String::from_utf8(body.to_vec()).unwrap())
+}
+
+fn post(path: &str, body: &str) -> Request<Body> {
+    let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
+    request
+        .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+        .body(Body::from(body.to_owned()))
+        .unwrap()
+}
+
+fn get(path: &str) -> Request<Body> {
+    Request::get(path).header("x-api-key", "k").body(Body::empty()).unwrap()
+}
+
+fn json(body: &str) -> Value {
+    serde_json::from_str(body).unwrap()
+}
+
+#[tokio::test]
+async fn every_route_waits_for_the_store() {
+    let (remote, app) = app();
+    let remaining = async |request| json(&send(&app, request).await.1)["remaining"].as_u64().unwrap();
+    assert_eq!(remaining(post("/v1/check", r#"{"policy":"api","key":"k","cost":2}"#)).await, 3);
+    assert_eq!(remaining(get("/v1/peek?policy=api&key=k")).await, 3);
+    assert_eq!(remaining(post("/v1/credit", r#"{"policy":"api","key":"k","units":1}"#)).await, 4);
+    assert_eq!(remaining(post("/v1/penalize", r#"{"policy":"api","key":"k","units":2}"#)).await, 2);
+    assert_eq!(remaining(post("/v1/reset", r#"{"policy":"api","key":"k"}"#)).await, 5);
+    let (head, _) = send(&app, get("/v1/forward-auth/r")).await;
+    assert_eq!((head.status.as_u16(), &head.headers["x-ratelimit-remaining"]), (200, &"4".parse().unwrap()));
+    // One question each.
+    assert_eq!(remote.asked(), 6);
+    let checks = r#"{"checks":[{"policy":"log","key":"a"},{"policy":"none","key":"a"},{"policy":"api","key":"k","cost":4},
+        {"policy":"log","key":"a","cost":3},{"policy":"log","key":"b"}]}"#;
+    let (_, body) = send(&app, post("/v1/check/batch", checks)).await;
+    let answers = json(&body)["answers"].as_array().unwrap().clone();
+    let told = |answer: &Value| answer["remaining"].as_u64();
+    assert_eq!(answers.iter().map(told).collect::<Vec<_>>(), [Some(2), None, Some(0), Some(2), Some(2)]);
+    assert_eq!(answers[1]["problem"]["status"], 404);
+    assert_eq!(remote.asked(), 1, "all of a batch in one question");
+}
+
+#[tokio::test]
+async fn a_store_that_is_down_is_503_and_no_refusal() {
+    let (remote, app) = app();
+    remote.fail(true);
+    let requests = [
+        post("/v1/check", r#"{"policy":"api","key":"k"}"#),
+        post("/v1/check/batch", r#"{"checks":[{"policy":"api","key":"k"},{"policy":"api","key":"l"}]}"#),
+        get("/v1/peek?policy=api&key=k"),
+        post("/v1/credit", r#"{"policy":"api","key":"k","units":1}"#),
+        post("/v1/penalize", r#"{"policy":"api","key":"k","units":1}"#),
+        post("/v1/reset", r#"{"policy":"api","key":"k"}"#),
+        get("/v1/forward-auth/r"),
+    ];
+    for request in requests {
+        let asked = request.uri().to_string();
+        let (head, body) = send(&app, request).await;
+        assert_eq!(head.status.as_u16(), 503, "{asked}: {body}");
+        assert_eq!(head.headers[header::CONTENT_TYPE], "application/problem+json", "{asked}");
+        assert!(!head.headers.contains_key("x-ratelimit-remaining"), "{asked}: nothing is known");
+        let problem = json(&body);
+        assert_eq!(
+            problem["type"],
+            "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+        );
+        assert!(!body.contains("10.1.2.3"), "{asked}: where the store is is no client's business");
+    }
+    // What does not need the store is there.
+    let (head, body) = send(&app, get("/metrics")).await;
+    assert_eq!(head.status.as_u16(), 200);
+    assert!(body.contains("tidegate_store_errors_total 7\n"), "{body}");
+    assert!(body.contains(r#"decisions_total{policy="api",outcome="denied"} 0"#), "{body}");
+    assert!(!body.contains("tidegate_keys "), "it does not know what others keep: {body}");
+    let (head, _) = send(&app, post("/v1/check", r#"{"policy":"none","key":"k"}"#)).await;
+    assert_eq!(head.status.as_u16(), 404);
+    remote.fail(false);
+    let (_, body) = send(&app, post("/v1/check", r#"{"policy":"api","key":"k"}"#)).await;
+    assert_eq!(json(&body)["remaining"], 4);
+}
+
+#[tokio::test]
+async fn envoy_waits_for_the_store_and_is_told_when_it_is_down() {
+    let (remote, app) = app();
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let door = grpc::serve(listener, Arc::clone(&app), Duration::from_secs(1), std::future::pending());
+    let serving = tokio::spawn(door);
+    let client = connect(address, ManualClock::default(), app).await;
+    let asked = descriptor(&[("user", "ann")]);
+    assert_eq!(client.descriptors(std::slice::from_ref(&asked)).await.statuses[0].limit_remaining, 4);
+    remote.fail(true);
+    let request =
+        RateLimitRequest { domain: "edge".into(), descriptors: vec![asked.clone()], hits_addend: 0 };
+    let status = client.ask(request).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{status}");
+    assert!(!status.message().contains("10.1.2.3"));
+    remote.fail(false);
+    assert_eq!(client.descriptors(&[asked]).await.statuses[0].limit_remaining, 3);
+    serving.abort();
+}

@@ -1,0 +1,106 @@
+//! A store elsewhere, or as good as: what it does is done in a task of its own.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
+use tidegate::{ActivePolicy, Decision, MemoryStore, Penalty, PlanId, Timestamp};
+
+#[derive(Clone, Default)]
+pub struct Remote(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    memory: MemoryStore,
+    is_down: AtomicBool,
+    asked: AtomicU64,
+}
+
+type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+
+impl Remote {
+    /// From now on the store does not answer, or does again.
+    pub fn fail(&self, is_down: bool) {
+        self.0.is_down.store(is_down, Ordering::Relaxed);
+    }
+
+    /// How often it was asked since the last time.
+    pub fn asked(&self) -> u64 {
+        self.0.asked.swap(0, Ordering::Relaxed)
+    }
+
+    fn answer<T: Send + 'static>(&self, act: impl FnOnce(&MemoryStore) -> T + Send + 'static) -> Answer<T> {
+        let inner = Arc::clone(&self.0);
+        inner.asked.fetch_add(1, Ordering::Relaxed);
+        let doing = async move {
+            tokio::task::yield_now().await;
+            if inner.is_down.load(Ordering::Relaxed) {
+                let reason = "nobody is at 10.1.2.3:6379".to_owned();
+                return Err(StoreError { store: "remote".to_owned(), reason });
+            }
+            Ok(act(&inner.memory))
+        };
+        Box::pin(async move { tokio::spawn(doing).await.unwrap() })
+    }
+}
+
+/// Checks that outlive their question.
+fn owned(checks: &[Check<'_>]) -> Vec<(Arc<ActivePolicy>, Vec<u8>, Ask)> {
+    checks.iter().map(|check| (Arc::clone(check.policy), check.key.to_vec(), check.ask)).collect()
+}
+
+fn borrowed(checks: &[(Arc<ActivePolicy>, Vec<u8>, Ask)]) -> Vec<Check<'_>> {
+    checks.iter().map(|(policy, key, ask)| Check { policy, key, ask: *ask }).collect()
+}
+
+impl Store for Remote {
+    type Answer<T: Send + 'static> = Answer<T>;
+
+    fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
+        self.0.memory.sweep(now, policies)
+    }
+
+    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Answer<Decisions> {
+        let checks = owned(checks);
+        self.answer(move |memory| memory.check(now, &borrowed(&checks)))
+    }
+
+    fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Answer<Vec<Decision>> {
+        let checks = owned(checks);
+        self.answer(move |memory| memory.check_group(now, &borrowed(&checks), grouping))
+    }
+
+    fn adjust(
+        &self,
+        now: Timestamp,
+        policy: &Arc<ActivePolicy>,
+        key: &[u8],
+        adjustment: Adjustment,
+    ) -> Answer<Penalty> {
+        let (policy, key) = (Arc::clone(policy), key.to_vec());
+        self.answer(move |memory| memory.adjust(now, &policy, &key, adjustment))
+    }
+
+    fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Answer<Snapshot> {
+        let (policy, key) = (Arc::clone(policy), key.to_vec());
+        self.answer(move |memory| memory.snapshot(now, &policy, &key))
+    }
+
+    fn ready<T: Send + 'static>(value: T) -> Answer<T> {
+        Box::pin(std::future::ready(Ok(value)))
+    }
+
+    fn map<T, U>(answer: Answer<T>, go_on: impl FnOnce(T) -> U + Send + 'static) -> Answer<U>
+    where
+        T: Send + 'static,
+        U: Send + 'static,
+    {
+        Box::pin(async move { answer.await.map(go_on) })
+    }
+
+    fn settled<T: Send + 'static>(answer: Answer<T>) -> impl Future<Output = Result<T, StoreError>> + Send {
+        answer
+    }
+}
