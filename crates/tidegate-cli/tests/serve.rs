@@ -581,3 +581,14 @@ fn converted_they_are_a_file_of_ours() {
     assert_eq!((code, &*out), (Some(2), ""));
     assert!(err.contains("wrong:2: descriptors[0]: key is missing"), "{err}");
 }
+
+#[test]
+fn tls_takes_a_certificate_and_its_key() {
+    let (code, _, err) = ended(serve(&["--grpc-tls-cert", "/nowhere"]));
+    assert_eq!(code, Some(2));
+    assert!(err.contains("--grpc-tls-key"), "{err}");
+    let (code, _, err) =
+        ended(serve(&["--grpc-tls-cert", "/nowhere/cert", "--grpc-tls-key", "/nowhere/key"]));
+    assert_eq!(code, Some(2));
+    assert!(err.contains("TLS: /nowhere/key: "), "{err}");
+}

@@ -35,8 +35,10 @@ const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
 pub struct Listeners {
     /// HTTP/1.1, without encryption.
     pub http: TcpListener,
-    /// gRPC: Envoy's rate limit service over HTTP/2, without encryption; `None` for no such door.
+    /// gRPC: Envoy's rate limit service over HTTP/2; `None` for no such door.
     pub grpc: Option<TcpListener>,
+    /// TLS for gRPC; `None` for no encryption.
+    pub grpc_tls: Option<Arc<grpc::Tls>>,
     /// RESP, without encryption, and what its connections share; `None` for no such door.
     pub resp: Option<(TcpListener, Arc<resp::Door>)>,
 }
@@ -44,13 +46,19 @@ pub struct Listeners {
 impl Listeners {
     /// HTTP alone.
     pub fn http(listener: TcpListener) -> Self {
-        Listeners { http: listener, grpc: None, resp: None }
+        Listeners { http: listener, grpc: None, grpc_tls: None, resp: None }
     }
 
     /// gRPC as well.
     #[must_use]
     pub fn with_grpc(self, listener: TcpListener) -> Self {
         Listeners { grpc: Some(listener), ..self }
+    }
+
+    /// TLS for gRPC.
+    #[must_use]
+    pub fn with_grpc_tls(self, tls: Arc<grpc::Tls>) -> Self {
+        Listeners { grpc_tls: Some(tls), ..self }
     }
 
     /// RESP as well.
@@ -118,7 +126,10 @@ pub async fn run(
             app: Arc::clone(&app),
         },
     };
-    let grpc = listeners.grpc.map(|listener| grpc::Reception::new(listener, Arc::clone(&app)));
+    let grpc = listeners.grpc.map(|listener| {
+        let tls = listeners.grpc_tls;
+        grpc::Reception::new(listener, Arc::clone(&app), tls)
+    });
     let resp = listeners.resp.map(|(listener, door)| resp::Reception::new(listener, door));
     let mut doors = Doors { http, grpc, resp };
     doors.take_in_until(shutdown).await;

@@ -6,6 +6,7 @@ use tidegate::{Reload, TooManyFigures};
 
 use crate::app::App;
 use crate::config::{Config, HeaderFamily, HeaderSettings, LoadError, Source, StoreSettings};
+use crate::grpc::Tls;
 
 /// Reads files again and puts it in force, whole or not at all.
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub struct Reloader {
     family: Option<HeaderFamily>,
     /// What the file said when the store was built: that is not changed while it runs.
     store: StoreSettings,
+    tls: Option<Arc<Tls>>,
 }
 
 /// Why a reload was refused. The old configuration is in force.
@@ -44,7 +46,13 @@ impl Reloader {
         loaded: &Config,
         family: Option<HeaderFamily>,
     ) -> Self {
-        Reloader { app, source: source.into(), family, store: loaded.store() }
+        Reloader { app, source: source.into(), family, store: loaded.store(), tls: None }
+    }
+
+    /// Reads the files of this TLS again too, whatever becomes of the configuration.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<Arc<Tls>>) -> Self {
+        Reloader { tls, ..self }
     }
 
     /// Reads and checks the file, and swaps it in. Says what changed, or why nothing did, in the log too.
@@ -52,6 +60,9 @@ impl Reloader {
     /// # Errors
     /// Whatever is wrong with the file; the old configuration stays in force.
     pub fn reload(&self) -> Result<Reload, ReloadError> {
+        if let Some(Err(error)) = self.tls.as_ref().map(|tls| tls.reload()) {
+            tracing::error!("the old certificate stays in force: {error}");
+        }
         let file = &self.source;
         let result = self.swap();
         match &result {

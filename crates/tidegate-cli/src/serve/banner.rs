@@ -68,7 +68,14 @@ fn text(settings: &Settings, doors: Doors) -> String {
     let _ = writeln!(text, "http     {url}   try it on {url}/docs, watch it on {url}/metrics");
     let _ = match doors.grpc {
         None => writeln!(text, "grpc     off (--listen-grpc ADDR lets Envoy ask)"),
-        Some(at) => writeln!(text, "grpc     {at}   {}", envoy(settings.config.envoy())),
+        Some(at) => {
+            let tls = match settings.tls.as_ref().map(|tls| tls.wants_to_know_clients()) {
+                None => "",
+                Some(false) => " by TLS",
+                Some(true) => " by TLS, for clients with a certificate",
+            };
+            writeln!(text, "grpc     {at}{tls}   {}", envoy(settings.config.envoy()))
+        }
     };
     let _ = match (doors.resp, &settings.resp_password) {
         (None, _) => writeln!(text, "resp     off (--listen-resp ADDR lets Redis clients in)"),

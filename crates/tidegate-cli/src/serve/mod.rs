@@ -47,11 +47,14 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
     let at = |door: &Option<(TcpListener, SocketAddr)>| door.as_ref().map(|(_, at)| *at);
     let doors = banner::Doors { http: http_at, grpc: at(&grpc), resp: at(&resp) };
     banner::show(args, &settings, doors);
-    let Settings { app, resp_password, config, store, drain, source, family, .. } = settings;
+    let Settings { app, resp_password, tls, config, store, drain, source, family, .. } = settings;
     let app = Arc::new(app);
     let mut listeners = Listeners::http(http);
     if let Some((listener, _)) = grpc {
         listeners = listeners.with_grpc(listener);
+    }
+    if let Some(tls) = &tls {
+        listeners = listeners.with_grpc_tls(Arc::clone(tls));
     }
     if let Some((listener, _)) = resp {
         let door = Door::new(Arc::clone(&app)).with_keys(store.ad_hoc_store());
@@ -62,8 +65,8 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
         listeners = listeners.with_resp(listener, Arc::new(door));
     }
     print(&doors.lines())?;
-    let has_files = !source.is_built_in();
-    let reloader = has_files.then(|| Reloader::new(Arc::clone(&app), source, &config, family));
+    let has_files = !source.is_built_in() || tls.is_some();
+    let reloader = has_files.then(|| Reloader::new(Arc::clone(&app), source, &config, family).with_tls(tls));
     tokio::spawn(signals::reload_on(signals.hangups, reloader));
     until_stopped(listeners, app, drain, signals.stops).await
 }

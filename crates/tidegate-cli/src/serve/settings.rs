@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tidegate::{Limiter, OnFull};
 use tidegate_server::config::ratelimit::RatelimitFiles;
 use tidegate_server::config::{Config, HeaderFamily, HeaderSettings, Source, StoreSettings, parse_period};
+use tidegate_server::grpc::{Tls, TlsFiles};
 use tidegate_server::resp::Password;
 use tidegate_server::{AdminToken, AnyStore, App, Drain};
 
@@ -60,6 +62,15 @@ pub struct ServeArgs {
     /// Where to listen for Envoy's rate limit service; port 0 takes any that is free, `off` does not listen
     #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN_GRPC", default_value = "127.0.0.1:8081")]
     pub listen_grpc: String,
+    /// A PEM file with the certificate that the gRPC door shows, and those that vouch for it
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_GRPC_TLS_CERT", requires = "grpc_tls_key")]
+    pub grpc_tls_cert: Option<PathBuf>,
+    /// A PEM file with its private key
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_GRPC_TLS_KEY", requires = "grpc_tls_cert")]
+    pub grpc_tls_key: Option<PathBuf>,
+    /// A PEM file with the certificates that vouch for clients of the gRPC door, which then have to show one
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_GRPC_TLS_CLIENT_CA", requires = "grpc_tls_cert")]
+    pub grpc_tls_client_ca: Option<PathBuf>,
     /// Where to listen for Redis clients; port 0 takes any that is free, `off` does not listen
     #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN_RESP", default_value = "127.0.0.1:6380")]
     pub listen_resp: String,
@@ -120,6 +131,8 @@ pub enum Full {
 pub(super) struct Settings {
     pub app: App,
     pub resp_password: Option<Password>,
+    /// TLS for gRPC, if it is wished for.
+    pub tls: Option<Arc<Tls>>,
     pub config: Config,
     pub store: StoreSettings,
     pub headers: HeaderSettings,
@@ -157,8 +170,21 @@ impl Settings {
         let resp_password = secret(password, |text| {
             Password::new(text.trim_end_matches(['\r', '\n'])).map_err(|error| error.to_string())
         })?;
+        let tls = args.tls_files().map(Tls::load).transpose();
+        let tls = tls.map_err(|error| Failure::usage(format_args!("TLS: {error}")))?.map(Arc::new);
         let drain = Drain { notice: args.drain_notice.unwrap_or_default(), grace: args.drain_timeout };
-        Ok(Settings { app, resp_password, config, store, headers, drain, source, family })
+        Ok(Settings { app, resp_password, tls, config, store, headers, drain, source, family })
+    }
+}
+
+impl ServeArgs {
+    /// The files of TLS, if they are given; clap sees to it that both are.
+    fn tls_files(&self) -> Option<TlsFiles> {
+        Some(TlsFiles {
+            certificate: self.grpc_tls_cert.clone()?,
+            key: self.grpc_tls_key.clone()?,
+            client_ca: self.grpc_tls_client_ca.clone(),
+        })
     }
 }
 

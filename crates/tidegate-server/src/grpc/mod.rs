@@ -7,9 +7,11 @@ mod rate_limit;
 mod reflection;
 mod route;
 mod serve;
+mod tls;
 
 pub(crate) use serve::Reception;
 pub use serve::serve;
+pub use tls::{Tls, TlsError, TlsFiles};
 
 /// The rate limit service's full name.
 pub const RATE_LIMIT_SERVICE: &str = "envoy.service.ratelimit.v3.RateLimitService";

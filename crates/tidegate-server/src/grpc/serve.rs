@@ -7,13 +7,15 @@ use std::time::Duration;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tidegate::Wait;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::route::Routes;
+use super::tls::Tls;
 use crate::app::App;
 use crate::listen::{Stopped, could_not_accept, who_waits};
 
@@ -46,7 +48,7 @@ pub async fn serve(
     grace: Duration,
     shutdown: impl Future<Output = ()>,
 ) -> Stopped {
-    let mut reception = Reception::new(listener, app);
+    let mut reception = Reception::new(listener, app, None);
     reception.take_in_until(shutdown).await;
     reception.close(grace).await
 }
@@ -61,6 +63,7 @@ pub(crate) struct Reception {
 /// The connections that were let in, and what they are answered from.
 struct Connected {
     routes: Routes,
+    tls: Option<Arc<Tls>>,
     /// Dropped, it ends them all.
     connections: JoinSet<()>,
     graceful: GracefulShutdown,
@@ -69,11 +72,12 @@ struct Connected {
 }
 
 impl Reception {
-    pub(crate) fn new(listener: TcpListener, app: Arc<App>) -> Self {
+    /// Without `tls` everything is sent as it is.
+    pub(crate) fn new(listener: TcpListener, app: Arc<App>, tls: Option<Arc<Tls>>) -> Self {
         let closing = watch::Sender::new(false);
         let routes = Routes::new(Arc::clone(&app), closing.subscribe());
         let (connections, graceful) = (JoinSet::new(), GracefulShutdown::new());
-        Reception { listener, app, connected: Connected { routes, connections, graceful, closing } }
+        Reception { listener, app, connected: Connected { routes, tls, connections, graceful, closing } }
     }
 
     pub(crate) async fn take_in_until(&mut self, over: impl Future<Output = ()>) {
@@ -115,23 +119,39 @@ impl Connected {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!("TCP_NODELAY could not be set: {error}");
         }
-        let routes = self.routes.clone();
-        let service = service_fn(move |request| {
-            let answered = routes.clone().call(request);
-            async { Ok::<_, Infallible>(answered.await) }
-        });
-        let connection = http2::Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(MOST_STREAMS)
-            .max_header_list_size(MOST_HEAD_BYTES)
-            .keep_alive_interval(SILENT_FOR)
-            .keep_alive_timeout(SILENT_FOR)
-            .serve_connection(TokioIo::new(stream), service);
-        let connection = self.graceful.watch(connection);
-        self.connections.spawn(async {
-            if let Err(error) = connection.await {
+        let (routes, watcher) = (self.routes.clone(), self.graceful.watcher());
+        let tls = self.tls.clone();
+        self.connections.spawn(async move {
+            let ended = match tls {
+                None => serve_connection(stream, routes, watcher).await,
+                Some(tls) => match tls.accept(stream).await {
+                    Ok(stream) => serve_connection(stream, routes, watcher).await,
+                    Err(error) => Err(error),
+                },
+            };
+            if let Err(error) = ended {
                 tracing::debug!("a gRPC connection ended early: {error}");
             }
         });
     }
+}
+
+/// Answers the calls of one connection. An error is one line for the log.
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    routes: Routes,
+    watcher: Watcher,
+) -> Result<(), String> {
+    let service = service_fn(move |request| {
+        let answered = routes.clone().call(request);
+        async { Ok::<_, Infallible>(answered.await) }
+    });
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MOST_STREAMS)
+        .max_header_list_size(MOST_HEAD_BYTES)
+        .keep_alive_interval(SILENT_FOR)
+        .keep_alive_timeout(SILENT_FOR)
+        .serve_connection(TokioIo::new(stream), service);
+    watcher.watch(connection).await.map_err(|error| error.to_string())
 }

@@ -9,3 +9,4 @@ mod python;
 mod ratelimit;
 mod reflection;
 mod server;
+mod tls;

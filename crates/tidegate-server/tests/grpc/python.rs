@@ -1,28 +1,37 @@
 //! A program in Python, with the messages of Envoy's own protocol.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
 use super::server::start;
 
-const CONFIG: &str = "
+/// What the program asks about.
+pub const CONFIG: &str = "
 policies: {tenant: {limits: [{name: minute, algorithm: fixed_window, limit: 10, window: 1min}]}}
 envoy: {edge: [{key: tenant, policy: tenant, descriptors: [{key: path, value: /free, unlimited: true}]}]}";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn grpcio_with_xds_protos() {
-    let server = start(CONFIG).await;
+/// What the program prints and says; `arguments` follow the port.
+pub async fn run(port: u16, arguments: &[&Path]) -> Result<Value, String> {
     let program = std::env::var_os("TIDEGATE_PYTHON").unwrap_or_else(|| {
         panic!("TIDEGATE_PYTHON names no program: run `cargo xtask test`, which gets and names it")
     });
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/grpc/rls.py");
     let mut command = Command::new(program);
-    command.arg(script).arg(server.address.port().to_string()).stdin(Stdio::null());
+    command.arg(script).arg(port.to_string()).args(arguments).stdin(Stdio::null());
     // Each call has a deadline, so the program ends.
     let ran = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    let told: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    match ran.status.success() {
+        true => Ok(serde_json::from_slice(&ran.stdout).unwrap()),
+        false => Err(String::from_utf8_lossy(&ran.stderr).into_owned()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grpcio_with_xds_protos() {
+    let server = start(CONFIG).await;
+    let told = run(server.address.port(), &[]).await.unwrap();
 
     let tenant = |code: &str, left: u32| json!({"code": code, "limit": 10, "unit": "MINUTE", "name": "minute", "remaining": left, "reset": 60.0});
     let unmet =

@@ -1,6 +1,6 @@
 """Asks Tidegate as any gRPC program does, by the messages of Envoy's own protocol. Prints JSON.
 
-Usage: rls.py PORT
+Usage: rls.py PORT [CA [CERT KEY]], the files of TLS if it is spoken
 """
 
 import json
@@ -46,8 +46,16 @@ def told(answer):
     }
 
 
+def channel_to(port, ca=None, cert=None, key=None):
+    target = f"127.0.0.1:{port}"
+    if ca is None:
+        return grpc.insecure_channel(target)
+    content = lambda path: path and open(path, "rb").read()
+    return grpc.secure_channel(target, grpc.ssl_channel_credentials(content(ca), content(key), content(cert)))
+
+
 def main():
-    with grpc.insecure_channel(f"127.0.0.1:{sys.argv[1]}") as channel:
+    with channel_to(*sys.argv[1:]) as channel:
         service = rls_pb2_grpc.RateLimitServiceStub(channel)
 
         def ask(*descriptors, domain="edge", hits=0):
