@@ -95,7 +95,7 @@ impl Cluster {
     /// Does the work at the node that has the slot, wherever one is sent; without a slot, at any node.
     pub async fn run(&self, slot: Option<u16>, work: &impl Work) -> Result<Value, Failure> {
         let asking = redis::cmd("ASKING");
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::between(Duration::from_millis(5), Duration::from_millis(200));
         let mut sent_to: Option<(Host, bool)> = None;
         let mut left = REDIRECTIONS;
         while left > 0 {

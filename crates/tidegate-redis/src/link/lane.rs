@@ -140,7 +140,7 @@ impl Drop for Waiting<'_> {
 
 impl Shared {
     async fn keep(self: Arc<Self>) {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::between(Duration::from_millis(10), Duration::from_secs(1));
         loop {
             let trouble = match tokio::time::timeout(self.connect_within, self.way.connect()).await {
                 Ok(Ok((connection, driver))) => {

@@ -5,8 +5,10 @@
 
 mod answer;
 mod backoff;
+mod breaker;
 mod cluster;
 mod dial;
+pub(crate) mod discipline;
 mod lane;
 mod node;
 mod scripts;
@@ -17,11 +19,14 @@ mod tls;
 mod work;
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::{Cmd, Value};
+use tidegate::clock::{Clock, SystemClock};
 
 use crate::address::{Address, Host, Place};
 use crate::script::Call;
@@ -48,8 +53,8 @@ pub(crate) enum Failure {
     Refused(String),
 }
 
-/// How many connections there are and how long they may take.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How many connections there are, how long they may take, and when a server is given up.
+#[derive(Clone)]
 pub(crate) struct Options {
     /// Connections to each server, at least 1. Calls share them; a second one is there while the first is made anew.
     pub(crate) connections: usize,
@@ -57,11 +62,33 @@ pub(crate) struct Options {
     pub(crate) in_flight: usize,
     /// A connection must be ready after so long, encryption and password included.
     pub(crate) connect_within: Duration,
+    /// After so many calls in a row without an answer a server is not asked, until a probe is answered.
+    pub(crate) give_up_after: u32,
+    /// Says when the next probe is due.
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { connections: 2, in_flight: 8192, connect_within: Duration::from_secs(1) }
+        Self {
+            connections: 2,
+            in_flight: 8192,
+            connect_within: Duration::from_secs(1),
+            give_up_after: 5,
+            clock: Arc::new(SystemClock::new()),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { connections, in_flight, connect_within, give_up_after, clock: _ } = self;
+        f.debug_struct("Options")
+            .field("connections", connections)
+            .field("in_flight", in_flight)
+            .field("connect_within", connect_within)
+            .field("give_up_after", give_up_after)
+            .finish_non_exhaustive()
     }
 }
 
@@ -87,11 +114,12 @@ pub(crate) struct OpenError {
     pub(crate) reason: String,
 }
 
-/// The way to the servers. To be shared by reference; connections are kept up by tasks of its own, which end with it.
-#[derive(Debug)]
+/// The way to the servers. A clone is the same way. Connections are kept up by tasks of its own, which end with the
+/// last clone.
+#[derive(Debug, Clone)]
 pub(crate) struct Link {
-    servers: Servers,
-    in_flight: AtomicUsize,
+    servers: Arc<Servers>,
+    in_flight: Arc<AtomicUsize>,
     in_flight_limit: usize,
 }
 
@@ -107,7 +135,8 @@ impl Link {
     pub(crate) async fn open(address: &Address, options: &Options) -> Result<Self, OpenError> {
         let opened = Servers::open(address, options).await;
         let servers = opened.map_err(|reason| OpenError { address: address.to_string(), reason })?;
-        Ok(Self { servers, in_flight: AtomicUsize::new(0), in_flight_limit: options.in_flight })
+        let (servers, in_flight) = (Arc::new(servers), Arc::default());
+        Ok(Self { servers, in_flight, in_flight_limit: options.in_flight })
     }
 
     /// Runs a script, once or not at all, and waits `within` for its answer. In a cluster its keys must all be in
@@ -123,7 +152,7 @@ impl Link {
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
-        matches!(self.servers, Servers::Cluster(_))
+        matches!(&*self.servers, Servers::Cluster(_))
     }
 
     /// The time of each master, in microseconds since the Unix epoch, with the name of the server and what `now`
@@ -182,7 +211,13 @@ impl Link {
     ) -> Result<T, Failure> {
         let _seat = self.seat()?;
         let sent = Sent::default();
-        match tokio::time::timeout(within, work(&sent)).await {
+        let mut work = pin!(work(&sent));
+        let result = tokio::time::timeout(within, &mut work).await;
+        if result.is_err() {
+            // Before the work is dropped, so that what it had begun knows why.
+            sent.give_up();
+        }
+        match result {
             Ok(result) => result,
             Err(_) if sent.is_set() => Err(Failure::MayHaveRun(format!("no answer within {within:?}"))),
             Err(_) => Err(Failure::NotRun(format!("no server to send it to within {within:?}"))),

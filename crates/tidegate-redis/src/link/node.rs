@@ -1,62 +1,88 @@
 //! One server: its connections, and the scripts it has to be told.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::{Cmd, RedisResult, Value};
+use tokio::task::JoinHandle;
 
 use super::answer::Answer;
+use super::breaker::Breaker;
 use super::dial::Way;
 use super::lane::{Lane, Up};
 use super::scripts::sha_of;
 use super::{Failure, Options};
 use crate::script::{Call, Script};
 
-/// Whether a command is on its way whose answer is not here: if nobody waits any longer, it may have run.
+/// What is known of a call while it waits: should nobody wait any longer, what became of it.
 #[derive(Debug, Default)]
-pub(super) struct Sent(AtomicBool);
+pub(super) struct Sent {
+    /// A command is on its way whose answer is not here.
+    underway: AtomicBool,
+    given_up: AtomicBool,
+}
 
 impl Sent {
+    /// Whether it may have run.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.underway.load(Ordering::Relaxed)
     }
 
     pub fn set(&self, sent: bool) {
-        self.0.store(sent, Ordering::Relaxed);
+        self.underway.store(sent, Ordering::Relaxed);
+    }
+
+    /// The deadline has come. A call that is dropped otherwise says nothing of the server.
+    pub fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
     }
 }
 
 /// A server.
 #[derive(Debug)]
 pub(super) struct Node {
-    name: String,
-    lanes: Vec<Lane>,
-    next: AtomicUsize,
+    ways: Arc<Ways>,
     /// Held by whoever loads a script, so that of a thousand that need it one does.
     loading: tokio::sync::Mutex<()>,
     loaded: AtomicU64,
+    prober: JoinHandle<()>,
 }
+
+/// The connections, and whether they are used.
+#[derive(Debug)]
+struct Ways {
+    name: String,
+    lanes: Vec<Lane>,
+    next: AtomicUsize,
+    breaker: Breaker,
+}
+
+/// A probe is waited for so long.
+const PROBE_WITHIN: Duration = Duration::from_millis(500);
 
 impl Node {
     pub fn start(way: Way, options: &Options) -> Self {
         let lane = || Lane::start(way.clone(), options.connect_within);
-        Self {
+        let ways = Arc::new(Ways {
             name: way.door.to_string(),
             lanes: (0..options.connections.max(1)).map(|_| lane()).collect(),
             next: AtomicUsize::new(0),
-            loading: tokio::sync::Mutex::new(()),
-            loaded: AtomicU64::new(0),
-        }
+            breaker: Breaker::new(Arc::clone(&options.clock), options.give_up_after),
+        });
+        let theirs = Arc::clone(&ways);
+        let prober = tokio::spawn(async move { theirs.breaker.keep(|| Arc::clone(&theirs).answers()).await });
+        Self { ways, loading: tokio::sync::Mutex::new(()), loaded: AtomicU64::new(0), prober }
     }
 
     /// Where it is.
     pub fn name(&self) -> String {
-        self.name.clone()
+        self.ways.name.clone()
     }
 
     /// Waits for a connection, or for why there is none.
     pub async fn first_connection(&self, within: Duration) -> Result<(), String> {
-        let first = &self.lanes[0];
+        let first = &self.ways.lanes[0];
         tokio::time::timeout(within, first.attempt()).await.unwrap_or_else(|_| Err(first.trouble()))
     }
 
@@ -95,27 +121,20 @@ impl Node {
         sent: &Sent,
         send: impl AsyncFnOnce(Up<'_>) -> RedisResult<Value>,
     ) -> Result<Answer, Failure> {
-        let up = self.up().await?;
+        let Ways { name, breaker, .. } = &*self.ways;
+        if let Some(refusal) = breaker.refusal() {
+            return Err(Failure::NotRun(format!("{name}: {refusal}")));
+        }
+        let up = self.ways.up().await?;
+        let watched = Watched { breaker, sent, over: false };
         sent.set(true);
-        // The connection ended. Whether before or after the command was written is not known.
-        let answer = send(up).await.map_err(|error| Failure::MayHaveRun(format!("no answer: {error}")))?;
+        let answer = send(up).await.map(Answer::of);
+        // Who waits for a master to appear waits as for an answer.
+        watched.over(matches!(&answer, Ok(answer) if !matches!(answer, Answer::NotMaster(_))));
+        // On an error the connection ended. Whether before or after the command was written is not known.
+        let answer = answer.map_err(|error| Failure::MayHaveRun(format!("{name}: no answer: {error}")))?;
         sent.set(false);
-        Ok(Answer::of(answer))
-    }
-
-    /// A connection that is up, each in its turn. One that was never there yet is waited for: it is about to be.
-    async fn up(&self) -> Result<Up<'_>, Failure> {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        let count = self.lanes.len();
-        let lane = |step: usize| &self.lanes[turn.wrapping_add(step) % count];
-        let up = || (0..count).find_map(|step| lane(step).up());
-        if let Some(up) = up() {
-            return Ok(up);
-        }
-        if lane(0).is_new() {
-            lane(0).attempt().await.map_err(Failure::NotRun)?;
-        }
-        up().ok_or_else(|| Failure::NotRun(lane(0).trouble()))
+        Ok(answer)
     }
 
     /// Tells the server a script, unless somebody has since `loaded` was read. Doing so twice does no harm. An answer
@@ -146,6 +165,63 @@ impl Node {
             Ok(other) => Ok(Some(other)),
             Err(Failure::MayHaveRun(error)) => Err(Failure::NotRun(error)),
             Err(other) => Err(other),
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.prober.abort();
+    }
+}
+
+impl Ways {
+    /// A connection that is up, each in its turn. One that was never there yet is waited for: it is about to be.
+    async fn up(&self) -> Result<Up<'_>, Failure> {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        let count = self.lanes.len();
+        let lane = |step: usize| &self.lanes[turn.wrapping_add(step) % count];
+        let up = || (0..count).find_map(|step| lane(step).up());
+        if let Some(up) = up() {
+            return Ok(up);
+        }
+        if lane(0).is_new() {
+            lane(0).attempt().await.map_err(Failure::NotRun)?;
+        }
+        up().ok_or_else(|| Failure::NotRun(lane(0).trouble()))
+    }
+
+    /// Whether the server answers at all.
+    async fn answers(self: Arc<Self>) -> bool {
+        let ping = redis::cmd("PING");
+        let asking = async {
+            match self.up().await {
+                Ok(up) => up.send(&ping).await.is_ok(),
+                Err(_) => false,
+            }
+        };
+        tokio::time::timeout(PROBE_WITHIN, asking).await.unwrap_or(false)
+    }
+}
+
+/// A call as the breaker sees it.
+struct Watched<'a> {
+    breaker: &'a Breaker,
+    sent: &'a Sent,
+    over: bool,
+}
+
+impl Watched<'_> {
+    fn over(mut self, answered: bool) {
+        self.over = true;
+        if answered { self.breaker.answered() } else { self.breaker.not_answered() }
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        if !self.over && self.sent.given_up.load(Ordering::Relaxed) {
+            self.breaker.not_answered();
         }
     }
 }

@@ -116,7 +116,7 @@ impl Drop for Watched {
 
 impl Shared {
     async fn keep(self: Arc<Self>) {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::between(Duration::from_millis(10), Duration::from_secs(1));
         for sentinel in self.sentinels.iter().cycle() {
             // It ends when this sentinel has nothing more to say; the next may.
             if self.follow(sentinel).await {

@@ -1,8 +1,11 @@
 //! Where the time of a check comes from: the one place in Tidegate that reads a clock.
 //!
 //! Everything below is told the time as an argument; everything above asks a [`Clock`]. There are
-//! two: [`SystemClock`] for production and [`ManualClock`] for tests, replays and simulations.
+//! three: [`SystemClock`] for production, [`FollowerClock`] where several machines share a store and so its time, and
+//! [`ManualClock`] for tests, replays and simulations.
 
+mod boot;
+mod follower;
 mod manual;
 mod seqlock;
 mod slew;
@@ -12,9 +15,12 @@ mod thread_sleep;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_core::Timestamp;
 
+pub use boot::{BootTicks, Ticks};
+pub use follower::FollowerClock;
 pub use manual::ManualClock;
 pub use system::SystemClock;
 
@@ -62,3 +68,20 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
         (**self).sleep_until(at)
     }
 }
+
+/// The longest single stretch of a sleep. Timers stand still while the machine is suspended and clocks that run by
+/// the time since boot do not, so a sleeper looks at its clock again at least this often.
+const STRETCH: Duration = Duration::from_secs(60);
+
+/// Sleeps, again and again, for as long as something is left.
+#[cfg(feature = "tokio")]
+fn sleep_while(left: impl Fn() -> Option<Duration> + Send + Sync + 'static) -> Sleep {
+    Box::pin(async move {
+        while let Some(left) = left() {
+            tokio::time::sleep(left).await;
+        }
+    })
+}
+
+#[cfg(not(feature = "tokio"))]
+use thread_sleep::sleep_while;

@@ -8,19 +8,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tidegate_core::Timestamp;
 
+use super::boot::{BootTicks, Ticks};
 use super::seqlock::{SeqLock, Std};
 use super::slew::{Course, slew};
 use super::{Clock, Sleep};
+use super::{STRETCH, sleep_while};
 
 /// Nanoseconds after which the wall clock is asked again.
 const ESTIMATE_EVERY: u64 = 1_000_000_000;
 /// Nanoseconds within which the wall clock and the clock since boot must be read to be compared.
 /// More means the thread was interrupted between the two.
 const SIMULTANEOUS: u64 = 1_000_000;
-/// The longest single stretch of a sleep. Timers stand still while the machine is suspended and this
-/// clock does not, so a sleeper looks at it again at least this often.
-const STRETCH: Duration = Duration::from_secs(60);
-
 /// Wall time made monotonic: it starts as the system's wall clock and never jumps or goes back.
 ///
 /// It is advanced by the time since boot, and about once a second compared with the wall
@@ -87,18 +85,8 @@ impl Clock for SystemClock {
     }
 }
 
-#[cfg(feature = "tokio")]
 fn sleep_until<S: Sources>(clock: Arc<Steered<S>>, at: Timestamp) -> Sleep {
-    Box::pin(async move {
-        while let Some(left) = clock.left_until(at) {
-            tokio::time::sleep(left).await;
-        }
-    })
-}
-
-#[cfg(not(feature = "tokio"))]
-fn sleep_until<S: Sources>(clock: Arc<Steered<S>>, at: Timestamp) -> Sleep {
-    super::thread_sleep::sleep_while(move || clock.left_until(at))
+    sleep_while(move || clock.left_until(at))
 }
 
 /// The raw clocks, in nanoseconds.
@@ -153,7 +141,7 @@ impl<S: Sources> Steered<S> {
 
 /// The operating system's clocks.
 #[derive(Default)]
-struct Os(boot::Source);
+struct Os(BootTicks);
 
 impl Sources for Os {
     #[inline]
@@ -165,61 +153,6 @@ impl Sources for Os {
         // A wall clock before 1970 counts as 1970, one after 2262 as 2262.
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         since_epoch.as_nanos().min(i64::MAX as u128) as u64
-    }
-}
-
-#[cfg(any(
-    target_os = "linux",
-    target_os = "android",
-    target_os = "fuchsia",
-    target_os = "openbsd",
-    target_vendor = "apple"
-))]
-mod boot {
-    use rustix::time::{ClockId, clock_gettime};
-
-    /// The clock that counts while the machine is suspended. Apple's `CLOCK_MONOTONIC` does.
-    #[cfg(not(target_vendor = "apple"))]
-    const CLOCK: ClockId = ClockId::Boottime;
-    #[cfg(target_vendor = "apple")]
-    const CLOCK: ClockId = ClockId::Monotonic;
-
-    #[derive(Default)]
-    pub(super) struct Source;
-
-    impl Source {
-        #[inline]
-        pub(super) fn nanos(&self) -> u64 {
-            let time = clock_gettime(CLOCK);
-            // Neither is negative: the clock begins at 0 with the machine.
-            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-        }
-    }
-}
-
-#[cfg(not(any(
-    target_os = "linux",
-    target_os = "android",
-    target_os = "fuchsia",
-    target_os = "openbsd",
-    target_vendor = "apple"
-)))]
-mod boot {
-    use std::time::Instant;
-
-    pub(super) struct Source(Instant);
-
-    impl Default for Source {
-        fn default() -> Self {
-            Self(Instant::now())
-        }
-    }
-
-    impl Source {
-        #[inline]
-        pub(super) fn nanos(&self) -> u64 {
-            self.0.elapsed().as_nanos() as u64
-        }
     }
 }
 
