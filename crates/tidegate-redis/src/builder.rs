@@ -24,6 +24,7 @@ pub struct RedisStoreBuilder {
     on_error: OnStoreError,
     on_error_of: HashMap<String, OnStoreError>,
     replica: Replica,
+    classic: HashMap<String, String>,
 }
 
 impl RedisStore {
@@ -39,6 +40,7 @@ impl RedisStore {
             on_error: OnStoreError::default(),
             on_error_of: HashMap::new(),
             replica: Replica::ONLY,
+            classic: HashMap::new(),
         }
     }
 }
@@ -105,6 +107,18 @@ impl RedisStoreBuilder {
         self
     }
 
+    /// Keeps the buckets of a policy as the well-known token-bucket script does: a hash called `key_prefix` and the
+    /// client's key, with the fields `tokens` and `last` (seconds since the Unix epoch) in floating point, expiring
+    /// when it is full again. A fleet that runs that script already shares its buckets with this store.
+    ///
+    /// The policy has one token bucket that refills; its answers are as near as floating point allows, and it takes no
+    /// part in groups. Give no two policies the same prefix.
+    #[must_use]
+    pub fn classic(mut self, policy: impl Into<String>, key_prefix: impl Into<String>) -> Self {
+        self.classic.insert(policy.into(), key_prefix.into());
+        self
+    }
+
     /// Connects, and sees that the server runs what it will be asked to.
     ///
     /// # Errors
@@ -125,6 +139,7 @@ impl RedisStoreBuilder {
             spare: self.spare.as_millis().try_into().unwrap_or(u64::MAX).min(1_000_000_000_000),
             timeout: self.timeout,
             on_damaged: self.on_damaged,
+            classic: self.classic,
         };
         engine.probe(options.connect_within).await.map_err(|reason| failed(address.to_string(), reason))?;
         let fallback = Fallback::new(self.on_error, self.on_error_of, self.replica);

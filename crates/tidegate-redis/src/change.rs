@@ -1,6 +1,6 @@
 //! Changes worked out here rather than in a script: credits, penalties, and carrying a record over to other figures.
 
-use tidegate::{KeyState, Penalty, Plan, Timestamp};
+use tidegate::{KeyState, Plan, Timestamp};
 use tidegate_core::{Cells, Since, State};
 
 use crate::names::Names;
@@ -168,6 +168,3 @@ fn used(plan: &Plan, state: &KeyState, index: usize, at: Timestamp) -> u64 {
         _ => 0,
     }
 }
-
-/// A change of a state.
-pub(crate) type Apply = Box<dyn Fn(&Plan, &mut KeyState, Timestamp) -> Penalty + Send + Sync>;

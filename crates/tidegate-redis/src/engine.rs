@@ -1,21 +1,21 @@
 //! The conversation with the server that makes a decision or a change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use tidegate::store::{Ask, Grouping};
-use tidegate::{Decision, KeyState, Penalty, Timestamp};
+use tidegate::{Decision, KeyState, Penalty, Plan, Timestamp, Units};
 
-use crate::change::{Apply, Life, Seen, foreign_logs};
+use crate::change::{Life, Seen, foreign_logs};
 use crate::decide::{self, Shared, state_of};
 use crate::fallback::Charged;
 use crate::link::{Failure, Link};
 use crate::names::Names;
 use crate::prepared::Prepared;
 use crate::record::Damaged;
-use crate::script::{self, Call, Item, Mode, Read, Swap, Told, Unheard};
+use crate::script::{self, Call, Deed, Item, Mode, Read, Swap, Told, Unheard};
 
 /// Times a change is tried again because somebody else was faster.
 const MOST_TRIES: u32 = 100;
@@ -42,6 +42,8 @@ pub(crate) struct Engine {
     pub(crate) spare: u64,
     pub(crate) timeout: Duration,
     pub(crate) on_damaged: OnDamaged,
+    /// The policies kept in the classic layout, and what the names of their buckets begin with.
+    pub(crate) classic: HashMap<String, String>,
 }
 
 /// A check on its way.
@@ -76,6 +78,10 @@ pub(crate) enum Trouble {
          store a partition"
     )]
     Apart,
+    #[error("policy {policy:?}: layout classic keeps one token_bucket that refills, and nothing else")]
+    NotClassic { policy: String },
+    #[error("policy {policy:?} has layout classic, which cannot be charged with others as one")]
+    ClassicInGroup { policy: String },
     #[error("two checks of a group ask the record {record} for as much as there is (ask for an exact cost)")]
     UpToTwice { record: String },
 }
@@ -113,7 +119,7 @@ impl Question {
         !cost.is_peek()
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         String::from_utf8_lossy(&self.record).into_owned()
     }
 
@@ -139,10 +145,11 @@ impl Engine {
             for (place, told) in batches.into_iter().flatten().zip(told.into_iter().flatten()) {
                 let question = &questions[place];
                 let answer = match told {
+                    Ok(Told::Answered(decision)) => Some(Ok(*decision)),
                     Ok(Told::Decided { admitted, kept, logs }) => {
                         Some(question.decision(now, admitted, &kept, logs))
                     }
-                    Ok(Told::Foreign { .. }) => self.meet_foreign(question, now).await.transpose(),
+                    Ok(Told::Foreign) => self.meet_foreign(question, now).await.transpose(),
                     Err(trouble) => Some(Err(trouble)),
                 };
                 match answer {
@@ -168,7 +175,8 @@ impl Engine {
         let mut batches: Vec<((*const Prepared, u16), Vec<usize>)> = Vec::new();
         for place in open {
             let Question { plan, record, .. } = &questions[*place];
-            let script = if plan.swift.is_some() { Arc::as_ptr(plan) } else { std::ptr::null() };
+            let alone = plan.swift.is_some() || plan.is_classic;
+            let script = if alone { Arc::as_ptr(plan) } else { std::ptr::null() };
             let of = (script, self.link.slot_for(record));
             match batches.iter_mut().find(|(other, _)| *other == of) {
                 Some((_, batch)) => batch.push(*place),
@@ -186,6 +194,14 @@ impl Engine {
         now: Timestamp,
     ) -> Vec<Result<Told, Trouble>> {
         let mut told = Vec::with_capacity(places.len());
+        if places.iter().all(|place| questions[*place].plan.is_classic) {
+            for place in places {
+                told.push(
+                    self.check_classic(&questions[*place], now).await.map(|it| Told::Answered(Box::new(it))),
+                );
+            }
+            return told;
+        }
         for places in places.chunks(MOST_A_CALL) {
             let items: Vec<Item> = places.iter().map(|place| questions[*place].item()).collect();
             match self.ask(&self.call_for(&items, now), &items).await {
@@ -225,6 +241,9 @@ impl Engine {
         if questions.is_empty() {
             return Ok(Vec::new());
         }
+        if let Some(question) = questions.iter().find(|question| question.plan.is_classic) {
+            return Err(Trouble::ClassicInGroup { policy: question.plan.policy().name().to_owned() });
+        }
         let slots = questions.iter().map(|question| self.link.slot_for(&question.record));
         if slots.collect::<BTreeSet<_>>().len() > 1 {
             return Err(Trouble::Apart);
@@ -244,7 +263,9 @@ impl Engine {
                         all &= admitted;
                         state_of(&question.plan, &kept, logs).map_err(|damage| question.damaged(damage))?
                     }
-                    Told::Foreign { .. } => {
+                    // A group has no classic buckets.
+                    Told::Answered(_) => continue,
+                    Told::Foreign => {
                         let seen = self.look(question, now).await?;
                         if charging {
                             // By the first check that would charge, admitted or not.
@@ -271,12 +292,20 @@ impl Engine {
         &self,
         now: Timestamp,
         question: &Question,
-        apply: Apply,
+        deed: Deed,
     ) -> Result<Penalty, Trouble> {
+        if question.plan.is_classic {
+            return self.change_classic(question, now, deed).await;
+        }
+        let apply = |plan: &Plan, state: &mut KeyState| match deed {
+            Deed::Credit(units) => plan.credit(state, now, in_range(units)),
+            Deed::Charge(units) => plan.penalize(state, now, in_range(units)),
+            Deed::Check(_) | Deed::UpTo(_) => Penalty::nothing(plan.peek(state, now)),
+        };
         for _ in 0..MOST_TRIES {
             let seen = self.look(question, now).await?;
             let mut state = seen.state.clone();
-            let penalty = apply(&question.plan.plan, &mut state, now);
+            let penalty = apply(&question.plan.plan, &mut state);
             if state == seen.state && !seen.carried {
                 return Ok(penalty);
             }
@@ -290,6 +319,11 @@ impl Engine {
 
     /// Forgets a record.
     pub(crate) async fn forget(&self, now: Timestamp, question: &Question) -> Result<Penalty, Trouble> {
+        if question.plan.is_classic {
+            self.forget_classic(question).await?;
+            let plan = &question.plan.plan;
+            return Ok(Penalty::nothing(plan.peek(&KeyState::new(plan), now)));
+        }
         for _ in 0..MOST_TRIES {
             let seen = self.look(question, now).await?;
             if seen.is_absent() || self.swap(seen.forget(&question.plan, &question.record)).await? {
@@ -300,8 +334,16 @@ impl Engine {
         Err(Trouble::Contended { record: question.name() })
     }
 
+    /// How a key stands, under the figures in force.
+    pub(crate) async fn state(&self, question: &Question, now: Timestamp) -> Result<KeyState, Trouble> {
+        match question.plan.is_classic {
+            true => self.look_classic(question, now).await,
+            false => Ok(self.look(question, now).await?.state),
+        }
+    }
+
     /// Reads a record, under the figures in force.
-    pub(crate) async fn look(&self, question: &Question, now: Timestamp) -> Result<Seen, Trouble> {
+    async fn look(&self, question: &Question, now: Timestamp) -> Result<Seen, Trouble> {
         let mut keys = question.keys();
         for _ in 0..MOST_TRIES {
             let read = Read::of(self.link.call(&script::read(keys.clone()), self.timeout).await?)?;
@@ -411,4 +453,9 @@ impl Merged {
         }
         Ok(merged)
     }
+}
+
+/// What came as units.
+fn in_range(units: u64) -> Units {
+    Units::new(units).unwrap_or(Units::MAX)
 }

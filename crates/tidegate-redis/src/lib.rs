@@ -5,6 +5,7 @@
 mod address;
 mod builder;
 mod change;
+mod classic;
 mod decide;
 mod engine;
 mod fallback;

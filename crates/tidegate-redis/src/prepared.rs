@@ -1,6 +1,6 @@
 //! What of a plan goes into every call, made once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tidegate::{ActivePolicy, Algorithm, Plan, Policy};
@@ -24,16 +24,27 @@ pub(crate) struct Prepared {
     pub(crate) logs: Vec<u32>,
     /// The script made for it, if it keeps no log.
     pub(crate) swift: Option<Swift>,
+    /// Whether its buckets are kept in the classic layout.
+    pub(crate) is_classic: bool,
 }
 
 impl Prepared {
-    pub(crate) fn new(policy: &Arc<Policy>, plan: &Plan) -> Self {
+    pub(crate) fn new(policy: &Arc<Policy>, plan: &Plan, is_classic: bool) -> Self {
         let names: Vec<u32> = policy.limit_names().map(name_hash).collect();
         let tag = Tag { plan: plan.clone(), names: names.clone() }.encode();
         let logs = logs_of(plan, &names).map(|(_, name)| name).collect();
         let figures = figures(plan);
-        let swift = Swift::of(plan);
-        Prepared { policy: Arc::clone(policy), plan: plan.clone(), names, tag, figures, logs, swift }
+        let swift = Swift::of(plan).filter(|_| !is_classic);
+        Prepared {
+            policy: Arc::clone(policy),
+            plan: plan.clone(),
+            names,
+            tag,
+            figures,
+            logs,
+            swift,
+            is_classic,
+        }
     }
 
     pub(crate) fn policy(&self) -> &Policy {
@@ -81,12 +92,18 @@ fn figures(plan: &Plan) -> Vec<u8> {
 }
 
 /// Plans that were asked about, by their ids.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Shelf {
+    /// The policies whose buckets are kept in the classic layout.
+    classic: HashSet<String>,
     plans: RwLock<HashMap<u32, Arc<Prepared>>>,
 }
 
 impl Shelf {
+    pub(crate) fn new(classic: impl IntoIterator<Item = String>) -> Self {
+        Shelf { classic: classic.into_iter().collect(), plans: RwLock::default() }
+    }
+
     /// The plan in force for `key`.
     pub(crate) fn plan_for(&self, active: &ActivePolicy, key: &[u8]) -> Arc<Prepared> {
         let (id, plan) = active.plan_for(key);
@@ -95,7 +112,8 @@ impl Shelf {
             // An id is given again once nobody writes under it.
             Some(prepared) if Arc::ptr_eq(&prepared.policy, active.policy()) => prepared,
             _ => {
-                let prepared = Arc::new(Prepared::new(active.policy(), plan));
+                let is_classic = self.classic.contains(active.policy().name());
+                let prepared = Arc::new(Prepared::new(active.policy(), plan, is_classic));
                 let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
                 plans.insert(id.get(), Arc::clone(&prepared));
                 prepared

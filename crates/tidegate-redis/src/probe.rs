@@ -8,6 +8,7 @@ use tidegate::{Cost, Limit, Period, Policy, Rate, Timestamp};
 
 use crate::engine::{Engine, Question, Trouble};
 use crate::prepared::Prepared;
+use crate::script::Deed;
 
 impl Engine {
     /// Runs every script once, on a key of its own that is gone a second later.
@@ -39,13 +40,12 @@ impl Engine {
             Err(_) => policy,
         };
         let Ok(policy) = policy.build().map(Arc::new) else { return Ok(()) };
-        let plan = Arc::new(Prepared::new(&policy, policy.plan()));
+        let plan = Arc::new(Prepared::new(&policy, policy.plan(), false));
         let record = self.names.record("probe", b"tidegate probe");
         let question = Question { plan, record, ask: Ask::Exactly(Cost::ONE) };
         let now = Timestamp::EPOCH;
         self.each(now, std::slice::from_ref(&question)).await.remove(0)?;
-        let charge = |plan: &tidegate::Plan, state: &mut _, now| plan.penalize(state, now, 1_u32.into());
-        self.change(now, &question, Box::new(charge)).await?;
+        self.change(now, &question, Deed::Charge(1)).await?;
         self.forget(now, &question).await?;
         Ok(())
     }

@@ -11,6 +11,7 @@ use tidegate::{ActivePolicy, Decision, Penalty, PlanId, Timestamp, Units};
 use crate::engine::{Engine, Question, Trouble};
 use crate::fallback::{Fallback, OnStoreError};
 use crate::prepared::Shelf;
+use crate::script::Deed;
 
 /// Keeps the state of keys in Redis or Valkey, shared by all who use the same server and prefix.
 ///
@@ -30,8 +31,8 @@ type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 impl RedisStore {
     pub(crate) fn new(engine: Engine, fallback: Fallback, name: String) -> Self {
         RedisStore {
+            shelf: Arc::new(Shelf::new(engine.classic.keys().cloned())),
             engine: Arc::new(engine),
-            shelf: Arc::default(),
             fallback: Arc::new(fallback),
             name: name.into(),
         }
@@ -50,7 +51,12 @@ impl RedisStore {
     fn question(&self, check: &Check<'_>) -> Question {
         let Check { policy, key, ask } = *check;
         let plan = self.shelf.plan_for(policy, key);
-        Question { record: self.engine.names.record(plan.policy().name(), key), plan, ask }
+        let name = plan.policy().name();
+        let record = match self.engine.classic.get(name) {
+            Some(prefix) => [prefix.as_bytes(), key].concat(),
+            None => self.engine.names.record(name, key),
+        };
+        Question { record, plan, ask }
     }
 
     /// Answers with what `ask` makes of the engine.
@@ -121,16 +127,8 @@ impl Store for RedisStore {
                 Adjustment::Credit(Units::ZERO) | Adjustment::Penalize(Units::ZERO) => {
                     Ok(Penalty::nothing(engine.each(now, &[question]).await.remove(0)?))
                 }
-                Adjustment::Credit(units) => {
-                    let credit =
-                        move |plan: &tidegate::Plan, state: &mut _, now| plan.credit(state, now, units);
-                    engine.change(now, &question, Box::new(credit)).await
-                }
-                Adjustment::Penalize(units) => {
-                    let charge =
-                        move |plan: &tidegate::Plan, state: &mut _, now| plan.penalize(state, now, units);
-                    engine.change(now, &question, Box::new(charge)).await
-                }
+                Adjustment::Credit(units) => engine.change(now, &question, Deed::Credit(units.get())).await,
+                Adjustment::Penalize(units) => engine.change(now, &question, Deed::Charge(units.get())).await,
             }
         })
     }
@@ -138,7 +136,7 @@ impl Store for RedisStore {
     fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Answer<Snapshot> {
         let question = self.question(&Check { policy, key, ask: Ask::Exactly(tidegate::Cost::PEEK) });
         self.answer(move |engine| async move {
-            let state = engine.look(&question, now).await?.state;
+            let state = engine.state(&question, now).await?;
             Ok(Snapshot { plan: question.plan.plan.clone(), state })
         })
     }

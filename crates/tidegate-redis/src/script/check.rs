@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redis::Value;
-use tidegate_core::{Cost, Timestamp};
+use tidegate::{Cost, Decision, Timestamp};
 
 use super::{Call, Script, Unheard};
 use crate::prepared::Prepared;
@@ -41,7 +41,7 @@ pub(crate) struct Item {
 }
 
 /// What the script says of one check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Told {
     Decided {
         admitted: bool,
@@ -50,7 +50,9 @@ pub(crate) enum Told {
         logs: Vec<KeptLog>,
     },
     /// The record stands under other figures, or is not ours.
-    Foreign { kept: Vec<u8> },
+    Foreign,
+    /// A script of another kind was asked, and has answered for good.
+    Answered(Box<Decision>),
 }
 
 /// The call that decides `items`; `spare` are the milliseconds a record outlives its being as new.
@@ -104,7 +106,7 @@ impl Told {
             let Some(Value::BulkString(kept)) = words.next() else { return Err(unheard(&verdict)) };
             let logs: Vec<Value> = words.by_ref().take(item.plan.logs.len()).collect();
             told.push(match verdict {
-                Some(Value::Int(2)) => Told::Foreign { kept },
+                Some(Value::Int(2)) => Told::Foreign,
                 Some(Value::Int(verdict @ (0 | 1))) => {
                     let read = |log: &Value| read_log(log, item.whole_logs).ok_or_else(|| unheard(log));
                     let logs = logs.iter().map(read).collect::<Result<_, _>>()?;

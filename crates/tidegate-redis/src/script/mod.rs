@@ -1,11 +1,13 @@
 //! The scripts that run inside the server, and what is said to them.
 
 mod check;
+mod classic;
 mod read;
 mod swap;
 mod swift;
 
 pub(crate) use check::{Ask, Item, Mode, Told, check};
+pub(crate) use classic::{Bucket, Deed, classic};
 pub(crate) use read::{Read, read};
 pub(crate) use swap::{LogChange, Swap, swap};
 pub(crate) use swift::Swift;
