@@ -56,6 +56,11 @@ impl Part<'_> {
         always && self.units != Units::ZERO
     }
 
+    /// Whether what comes of it depends on no other.
+    pub fn is_settled_alone(&self) -> bool {
+        matches!(self.under, Under::Policy(..)) && (self.gives_back || self.exceeds || self.is_forced())
+    }
+
     /// Whether it is under a policy and nothing has come of it yet.
     pub fn waits(&self) -> bool {
         self.decided.is_none() && matches!(self.under, Under::Policy(..))

@@ -8,7 +8,7 @@ use axum::body::{Body, to_bytes};
 use http::{Request, Response, header};
 use serde_json::Value;
 use tidegate::clock::ManualClock;
-use tidegate_server::grpc::messages::RateLimitRequest;
+use tidegate_server::grpc::messages::{RateLimitDescriptor, RateLimitOverride, RateLimitRequest, Unit};
 use tidegate_server::{App, grpc};
 use tokio::net::TcpListener;
 use tonic::Code;
@@ -103,6 +103,10 @@ async fn a_store_that_is_down_is_503_and_no_refusal() {
     assert_eq!(json(&body)["remaining"], 4);
 }
 
+fn forced(user: &str, hits: u64) -> RateLimitDescriptor {
+    RateLimitDescriptor { hits_addend: Some(hits), ..descriptor(&[("forced", user)]) }
+}
+
 #[tokio::test]
 async fn envoy_waits_for_the_store_and_is_told_when_it_is_down() {
     let (remote, app) = app();
@@ -114,12 +118,25 @@ async fn envoy_waits_for_the_store_and_is_told_when_it_is_down() {
     let asked = descriptor(&[("user", "ann")]);
     assert_eq!(client.descriptors(std::slice::from_ref(&asked)).await.statuses[0].limit_remaining, 4);
     remote.fail(true);
-    let request =
-        RateLimitRequest { domain: "edge".into(), descriptors: vec![asked.clone()], hits_addend: 0 };
+    let limit = Some(RateLimitOverride { requests_per_unit: 9, unit: Unit::Hour.into() });
+    let brought = RateLimitDescriptor { limit, ..asked.clone() };
+    let descriptors = vec![brought.clone(), asked.clone(), forced("bob", 2), forced("eve", 3)];
+    let request = RateLimitRequest { domain: "edge".into(), descriptors, hits_addend: 0 };
     let status = client.ask(request).await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable, "{status}");
     assert!(!status.message().contains("10.1.2.3"));
     remote.fail(false);
-    assert_eq!(client.descriptors(&[asked]).await.statuses[0].limit_remaining, 3);
+    let left = async |descriptors: &[RateLimitDescriptor]| {
+        let statuses = client.descriptors(descriptors).await.statuses;
+        statuses.iter().map(|status| status.limit_remaining).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&[asked.clone(), brought]).await, [3, 8], "what came along was given back");
+    remote.asked();
+    assert_eq!(
+        left(&[forced("bob", 2), forced("eve", 3), asked.clone(), forced("bob", 1)]).await,
+        [3, 2, 2, 2]
+    );
+    assert_eq!(left(&[forced("tom", 2), forced("joe", 3)]).await, [3, 2], "both on their way at once");
+    assert_eq!(remote.asked(), 6);
     serving.abort();
 }

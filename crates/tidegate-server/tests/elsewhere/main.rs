@@ -27,7 +27,7 @@ policies:
 rules: [{name: r, policy: api, key: 'header:x-api-key'}]
 trusted_proxies: {addresses: [127.0.0.1]}
 envoy:
-  edge: [{key: user, policy: api}]
+  edge: [{key: user, policy: api}, {key: forced, policy: api, charge: always}]
 ";
 
 /// A server over this store, in virtual time.
