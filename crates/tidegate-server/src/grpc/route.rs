@@ -20,8 +20,10 @@ use crate::app::App;
 
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const HEALTH: &str = "/grpc.health.v1.Health/";
-/// Bytes of a request: thousands of descriptors.
-const MOST_BYTES: usize = 1 << 20;
+/// Bytes of a request: a thousand descriptors. As many may be held of each call that is under way.
+const MOST_BYTES: usize = 64 << 10;
+/// The longest a call may take, whatever time its caller gives it: one whose message never comes is let go.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// All services of the door.
 #[derive(Debug, Clone)]
@@ -40,7 +42,7 @@ impl Routes {
 
     /// Answers one call, in the time that its caller gives it.
     pub async fn call(mut self, request: Request<Incoming>) -> Response<Body> {
-        let deadline = timeout(request.headers());
+        let deadline = timeout(request.headers()).map_or(LONGEST, |given| given.min(LONGEST));
         let path = request.uri().path();
         if let Some(answer) = self.reflection.at(path) {
             return answer(request).await.unwrap_or_else(|never| match never {});
@@ -54,12 +56,9 @@ impl Routes {
         }
         let mut grpc = Grpc::new(ProstCodec::default()).max_decoding_message_size(MOST_BYTES);
         let answered = grpc.unary(ShouldRateLimit(self.app), request);
-        match deadline {
-            None => answered.await,
-            Some(deadline) => match tokio::time::timeout(deadline, answered).await {
-                Ok(response) => response,
-                Err(_) => Status::deadline_exceeded("the time the caller gave is over").into_http(),
-            },
+        match tokio::time::timeout(deadline, answered).await {
+            Ok(response) => response,
+            Err(_) => Status::deadline_exceeded("the time for the call is over").into_http(),
         }
     }
 }

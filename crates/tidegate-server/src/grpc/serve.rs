@@ -19,8 +19,9 @@ use super::tls::Tls;
 use crate::app::App;
 use crate::listen::{Stopped, could_not_accept, who_waits};
 
-/// Calls at once on one connection: a proxy keeps few connections and sends everything over them.
-const MOST_STREAMS: u32 = 4_096;
+/// Calls at once on one connection: a proxy keeps few connections and sends everything over them; with more it opens
+/// another.
+const MOST_STREAMS: u32 = 1_024;
 /// A peer that is silent for so long is asked whether it is there, and given as long again to answer.
 const SILENT_FOR: Duration = Duration::from_secs(60);
 /// Bytes of a call's head.

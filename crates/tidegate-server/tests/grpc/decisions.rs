@@ -198,3 +198,15 @@ async fn what_is_decided_is_counted_and_looks_are_not() {
         assert!(page.lines().any(|is| is == line), "{line} is not in\n{page}");
     }
 }
+
+#[tokio::test]
+async fn a_message_of_no_sane_size_is_refused() {
+    let server = start(CONFIG).await;
+    let ask = |count: usize| RateLimitRequest {
+        domain: "edge".into(),
+        descriptors: vec![hits(&[("user", "ann")], 0); count],
+        hits_addend: 0,
+    };
+    assert_eq!(server.ask(ask(1_000)).await.unwrap().statuses.len(), 1_000);
+    assert_eq!(server.ask(ask(100_000)).await.unwrap_err().code(), Code::OutOfRange);
+}

@@ -127,6 +127,10 @@ async fn admitted_and_limited_with_headers_that_the_client_sees() {
         assert_eq!(denied.header(name), Some(value), "{name} in {denied:?}");
     }
     assert!(denied.body.contains("quota-exceeded"), "{denied:?}");
+    let grpc = setup.client.post(&setup.url).header("x-api-key", "acme");
+    let grpc = Seen::of(grpc.header("content-type", "application/grpc").send().await.unwrap()).await;
+    assert_eq!((grpc.status, grpc.header("grpc-status")), (200, Some("14")), "{grpc:?}");
+    assert_eq!(grpc.header("retry-after"), Some("1"));
     assert_eq!(setup.get("other", 0).await.status, 200);
     let nobody = setup.get("", 0).await;
     assert_eq!((nobody.status, nobody.header("x-ratelimit-limit")), (200, None));
