@@ -102,3 +102,80 @@ pub(super) fn version(value: Value) -> Result<String, Failure> {
         (None, None) => Err(Failure::Refused("INFO: no version".to_owned())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn of(wire: &str) -> Answer {
+        Answer::of(redis::parse_redis_value(wire.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn errors_mean_what_they_prove() {
+        let to = || "127.0.0.1:6381".to_owned();
+        assert_eq!(of("-NOSCRIPT No matching script. Please use EVAL.\r\n"), Answer::NoScript);
+        assert_eq!(of("-NOSCRIPT No matching script.\r\n"), Answer::NoScript);
+        assert_eq!(of("-MOVED 3999 127.0.0.1:6381\r\n"), Answer::Moved { to: to() });
+        assert_eq!(of("-ASK 3999 127.0.0.1:6381\r\n"), Answer::Ask { to: to() });
+        // Words of the servers' own, and what became of the command.
+        for (said, meaning) in [
+            (
+                "TRYAGAIN Multiple keys request during rehashing of slot",
+                Answer::TryAgain as fn(String) -> Answer,
+            ),
+            ("READONLY You can't write against a read only replica.", Answer::NotMaster),
+            (
+                "READONLY You can't write against a read only replica. script: abc, on @user_script:1.",
+                Answer::NotMaster,
+            ),
+            (
+                "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+                Answer::NotMaster,
+            ),
+            ("LOADING Redis is loading the dataset in memory", Answer::NotNow),
+            ("LOADING Valkey is loading the dataset in memory", Answer::NotNow),
+            (
+                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+                Answer::NotNow,
+            ),
+            ("CLUSTERDOWN The cluster is down", Answer::NotNow),
+            ("CLUSTERDOWN Hash slot not served", Answer::NotNow),
+            ("MISCONF Errors writing to the AOF file: No space left on device", Answer::NotNow),
+            ("NOREPLICAS Not enough good replicas to write.", Answer::NotNow),
+            ("NOAUTH Authentication required.", Answer::NotNow),
+            ("OOM command not allowed when used memory > 'maxmemory'.", Answer::Refused),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", Answer::Refused),
+            ("NOPERM User default has no permissions to run the 'evalsha' command", Answer::Refused),
+            ("CROSSSLOT Keys in request don't hash to the same slot", Answer::Refused),
+            ("ERR unknown command 'EVALSHA'", Answer::Refused),
+            ("UNHEARDOF", Answer::Refused),
+        ] {
+            assert_eq!(of(&format!("-{said}\r\n")), meaning(said.to_owned()), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_error_inside_an_answer_is_one() {
+        assert_eq!(of("*2\r\n:1\r\n-TGBAD x y\r\n"), Answer::Refused("TGBAD x y".to_owned()));
+        assert_eq!(of("*2\r\n:1\r\n$-1\r\n"), Answer::Value(Value::Array(vec![Value::Int(1), Value::Nil])));
+    }
+
+    #[test]
+    fn answers_that_are_none_are_refused_by_name() {
+        let bulk = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let times = |seconds, micros| Value::Array(vec![bulk(seconds), bulk(micros)]);
+        assert_eq!(time(times("1700000000", "123456")), Ok(1_700_000_000_123_456));
+        for wrong in [times("x", "1"), times("18446744073709551615", "1"), Value::Nil, bulk("1")] {
+            assert!(matches!(time(wrong.clone()), Err(Failure::Refused(_))), "{wrong:?}");
+        }
+        assert_eq!(
+            version(bulk("redis_version:7.2.4\r\nvalkey_version:9.1.2\r\n")),
+            Ok("Valkey 9.1.2".to_owned())
+        );
+        assert_eq!(version(bulk("# Server\r\nredis_version:7.0.15\r\n")), Ok("Redis 7.0.15".to_owned()));
+        assert!(version(Value::Nil).is_err());
+        assert_eq!((count(Value::Int(3)), count(Value::Nil).is_err()), (Ok(3), true));
+    }
+}

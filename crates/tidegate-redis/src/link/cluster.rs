@@ -22,8 +22,8 @@ use crate::address::Host;
 
 /// The map is read anew so often though nobody found it wrong.
 const READ_EVERY: Duration = Duration::from_secs(15);
-/// And at most so often, whatever is found.
-const READ_AT_MOST_EVERY: Duration = Duration::from_millis(100);
+/// After a reading the next waits at least so long, and up to the second of these while readings tell nothing new.
+const READ_AT_MOST_EVERY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 /// A call follows so many redirections: one to where the slot is, and one more if it moves on meanwhile, is usual.
 const REDIRECTIONS: usize = 8;
 
@@ -141,29 +141,36 @@ impl Drop for Cluster {
 
 impl Shared {
     async fn keep(self: Arc<Self>) {
+        let [least, most] = READ_AT_MOST_EVERY;
+        let mut waits = Backoff::between(least, most);
         loop {
             tokio::select! {
                 () = self.doubted.notified() => {}
                 () = tokio::time::sleep(READ_EVERY) => {}
             }
-            self.read_anew().await;
-            tokio::time::sleep(READ_AT_MOST_EVERY).await;
+            if self.read_anew().await {
+                waits.reset();
+            }
+            tokio::time::sleep(waits.next()).await;
         }
     }
 
-    /// Asks one node after the other for the map, until one gives it. Each time another comes first: one that is cut
-    /// off from the rest knows nothing new.
-    async fn read_anew(&self) {
-        let mut hosts = self.view.load().map.masters().to_vec();
-        hosts.extend(self.seeds.iter().filter(|seed| !hosts.contains(seed)).cloned().collect::<Vec<_>>());
+    /// Asks one node after the other for the map, until one gives it; whether it is another than before. Each time
+    /// another comes first: one that is cut off from the rest knows nothing new.
+    async fn read_anew(&self) -> bool {
+        let known = self.view.load().map.masters().to_vec();
+        let seeds = self.seeds.iter().filter(|seed| !known.contains(seed));
+        let hosts: Vec<&Host> = known.iter().chain(seeds).collect();
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         for step in 0..hosts.len() {
-            let host = &hosts[first.wrapping_add(step) % hosts.len()];
+            let host = hosts[first.wrapping_add(step) % hosts.len()];
             if let Ok(map) = read(host, &self.login, self.options.connect_within).await {
+                let new = map != self.view.load().map;
                 self.renew(map);
-                return;
+                return new;
             }
         }
+        false
     }
 
     /// Puts a map in force: connections to nodes that have slots no more are closed when their calls are through.
@@ -181,7 +188,9 @@ impl Shared {
     fn moved(&self, slot: Option<u16>, to: &Host) {
         // Where one slot went, others may have gone.
         self.doubted.notify_one();
-        if let Some(slot) = slot {
+        if let Some(slot) = slot
+            && self.view.load().map.master_of(slot) != Some(to)
+        {
             self.change(|view| view.map = view.map.moved(slot, to));
         }
     }

@@ -19,7 +19,9 @@ use super::{Failure, Options, Work};
 use crate::address::Host;
 
 /// A sentinel is asked again so often though it has told of nothing: what it told may have been lost.
-const ASK_EVERY: Duration = Duration::from_secs(1);
+const ASK_EVERY: Duration = Duration::from_secs(5);
+/// When the master is doubted it is asked at once, then no sooner than after waits between these.
+const ASK_AT_MOST_EVERY: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
 /// The master, and the task that follows it from server to server.
 #[derive(Debug)]
@@ -126,28 +128,39 @@ impl Shared {
         }
     }
 
-    /// Follows the master by what one sentinel says, until it falls silent or says what cannot be. Whether it said
-    /// anything.
+    /// Follows the master by what one sentinel says, until it falls silent or says what cannot be. Whether it was of
+    /// any use.
     async fn follow(&self, sentinel: &Way) -> bool {
         let within = self.options.connect_within;
         let Ok(Ok(listening)) = tokio::time::timeout(within, self.listen(sentinel)).await else {
             return false;
         };
         let (_sink, mut messages) = listening.split();
+        let [least, most] = ASK_AT_MOST_EVERY;
+        let mut waits = Backoff::between(least, most);
+        let mut told = false;
         loop {
             let no_master = self.no_master.swap(false, Ordering::Relaxed);
-            let Ok(host) = ask(sentinel, &self.name, within).await else { return false };
+            let Ok(host) = ask(sentinel, &self.name, within).await else { return told };
             if host != self.master.borrow().host {
                 // Until the new one can be reached, the old one answers that it is none, or nothing at all.
-                let Ok(master) = connected(host, &self.login, &self.options).await else { return false };
+                let Ok(master) = connected(host, &self.login, &self.options).await else { return told };
                 self.master.send_replace(master);
+                waits.reset();
             } else if no_master {
-                return true;
+                // Another sentinel may know better.
+                return told;
             }
+            told = true;
+            let wait = waits.next();
+            let doubted = async {
+                tokio::time::sleep(wait).await;
+                self.doubted.notified().await;
+            };
             tokio::select! {
-                heard = self.hear(&mut messages) => if !heard { return true },
-                () = self.doubted.notified() => {}
-                () = tokio::time::sleep(ASK_EVERY) => {}
+                heard = self.hear(&mut messages) => if !heard { return told },
+                () = doubted => {}
+                () = tokio::time::sleep(ASK_EVERY) => waits.reset(),
             }
         }
     }
