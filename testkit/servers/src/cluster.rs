@@ -3,7 +3,7 @@
 use crate::patience::until;
 use crate::program::Program;
 use crate::resp::Reply;
-use crate::server::Server;
+use crate::server::{Server, Setup};
 
 /// The slots there are.
 const SLOTS: usize = 16_384;
@@ -20,9 +20,19 @@ impl Cluster {
     /// Starts `masters` times (1 + `replicas`) servers, shares the slots among the masters, and waits until all
     /// are well. A master that is gone is replaced after about a second.
     pub fn start(program: Program, masters: usize, replicas: usize) -> Self {
+        Self::start_with(program, masters, replicas, |setup| setup)
+    }
+
+    /// As [`Cluster::start`], each server set up as `how` says.
+    pub fn start_with(
+        program: Program,
+        masters: usize,
+        replicas: usize,
+        how: impl Fn(Setup) -> Setup,
+    ) -> Self {
         let node = || {
             let setup = Server::setup(program).cluster_node().option("cluster-node-timeout", "1000");
-            setup.option("cluster-replica-validity-factor", "0").start()
+            how(setup.option("cluster-replica-validity-factor", "0")).start()
         };
         let nodes: Vec<_> = (0..masters * (1 + replicas)).map(|_| node()).collect();
         let cluster = Self { nodes, masters };

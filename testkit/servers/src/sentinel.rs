@@ -20,20 +20,37 @@ impl Sentinel {
     /// Starts them with `sentinels` sentinels, of which more than half must agree, and waits until they know each
     /// other and the replica.
     pub fn start(program: Program, sentinels: usize) -> Self {
-        let master = Server::start(program);
+        Self::start_guarded(program, sentinels, None)
+    }
+
+    /// As [`Sentinel::start`], servers asking for the first password and sentinels for the second.
+    pub fn start_guarded(program: Program, sentinels: usize, passwords: Option<[&str; 2]>) -> Self {
+        let server = || match passwords {
+            None => Server::setup(program),
+            Some([password, _]) => Server::setup(program).password(password).option("masterauth", password),
+        };
+        let master = server().start();
         let port = master.port().to_string();
-        let replica = Server::setup(program).option("replicaof", &format!("127.0.0.1 {port}")).start();
+        let replica = server().option("replicaof", &format!("127.0.0.1 {port}")).start();
         until("the replica follows", || match replica.info("master_link_status") {
             Some(status) if status == "up" => Ok(()),
             other => Err(format!("{other:?}")),
         });
         let quorum = sentinels / 2 + 1;
+        let guard = passwords.map(|[servers, sentinels]| {
+            format!("sentinel auth-pass {NAME} {servers}\nsentinel sentinel-pass {sentinels}\n")
+        });
         let configuration = format!(
             "sentinel monitor {NAME} 127.0.0.1 {port} {quorum}\n\
              sentinel down-after-milliseconds {NAME} 500\n\
-             sentinel failover-timeout {NAME} 3000\n"
+             sentinel failover-timeout {NAME} 3000\n\
+             {}",
+            guard.unwrap_or_default()
         );
-        let watch = || Server::setup(program).sentinel(&configuration).start();
+        let watch = || {
+            let setup = Server::setup(program).sentinel(&configuration);
+            passwords.into_iter().fold(setup, |setup, [_, password]| setup.password(password)).start()
+        };
         let watching =
             Self { servers: vec![master, replica], sentinels: (0..sentinels).map(|_| watch()).collect() };
         watching.wait_until_known();

@@ -27,18 +27,23 @@ pub(crate) enum Password {
 }
 
 impl Password {
-    /// The password as it is now: a file may change between two connections.
-    pub(crate) fn read(&self) -> Result<Option<String>, String> {
+    /// The password as it is now: a file may change between two connections. In the address the settings that say
+    /// where it is begin with `whose`.
+    pub(crate) fn read(&self, whose: &str) -> Result<Option<String>, String> {
         match self {
             Self::None => Ok(None),
             Self::Given(password) => Ok(Some(password.clone())),
             Self::Variable(name) => match std::env::var(name) {
                 Ok(password) => Ok(Some(password)),
-                Err(_) => Err(format!("password_env={name}: no such variable, or not UTF-8 (set {name})")),
+                Err(_) => {
+                    Err(format!("{whose}password_env={name}: no such variable, or not UTF-8 (set {name})"))
+                }
             },
             Self::File(path) => match std::fs::read_to_string(path) {
                 Ok(text) => Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned())),
-                Err(error) => Err(format!("password_file={}: {error} (make it readable)", path.display())),
+                Err(error) => {
+                    Err(format!("{whose}password_file={}: {error} (make it readable)", path.display()))
+                }
             },
         }
     }

@@ -155,13 +155,16 @@ fn a_password_is_never_shown_however_broken_the_rest() {
 fn passwords_are_read_where_they_are() {
     let file = std::env::temp_dir().join(format!("tidegate-password-{}", std::process::id()));
     std::fs::write(&file, "pass word\r\n").unwrap();
-    let read = Password::File(file.clone()).read();
+    let read = Password::File(file.clone()).read("");
     std::fs::remove_file(&file).unwrap();
     assert_eq!(read, Ok(Some("pass word".to_owned())));
-    let gone = Password::File(file).read().unwrap_err();
-    assert!(gone.starts_with("password_file=") && gone.ends_with("(make it readable)"), "{gone}");
-    assert_eq!(Password::Variable("CARGO_PKG_NAME".to_owned()).read(), Ok(Some("tidegate-redis".to_owned())));
-    let unset = Password::Variable("TIDEGATE_NO_SUCH".to_owned()).read().unwrap_err();
+    let gone = Password::File(file).read("sentinel_").unwrap_err();
+    assert!(gone.starts_with("sentinel_password_file=") && gone.ends_with("(make it readable)"), "{gone}");
+    assert_eq!(
+        Password::Variable("CARGO_PKG_NAME".to_owned()).read(""),
+        Ok(Some("tidegate-redis".to_owned()))
+    );
+    let unset = Password::Variable("TIDEGATE_NO_SUCH".to_owned()).read("").unwrap_err();
     assert_eq!(unset, "password_env=TIDEGATE_NO_SUCH: no such variable, or not UTF-8 (set TIDEGATE_NO_SUCH)");
 }
 

@@ -33,6 +33,8 @@ impl fmt::Display for Door {
 #[derive(Debug)]
 pub(super) struct Login {
     credentials: Credentials,
+    /// How the names of their settings begin.
+    whose: &'static str,
     database: u32,
     tls: Option<Tls>,
 }
@@ -40,17 +42,26 @@ pub(super) struct Login {
 impl Login {
     /// How one gets into the servers that keep the keys.
     pub fn of(address: &Address) -> Result<Arc<Self>, String> {
-        Self::with(address, address.credentials.clone(), address.database)
+        Self::with(address, address.credentials.clone(), "", address.database)
     }
 
-    /// How one gets into others on the way.
-    pub fn with(address: &Address, credentials: Credentials, database: u32) -> Result<Arc<Self>, String> {
+    /// How one gets into the sentinels.
+    pub fn of_sentinels(address: &Address, credentials: &Credentials) -> Result<Arc<Self>, String> {
+        Self::with(address, credentials.clone(), "sentinel_", 0)
+    }
+
+    fn with(
+        address: &Address,
+        credentials: Credentials,
+        whose: &'static str,
+        database: u32,
+    ) -> Result<Arc<Self>, String> {
         // What the address names is read now too, so that a missing file is told at once.
-        credentials.password.read()?;
+        credentials.password.read(whose)?;
         if let Some(tls) = &address.tls {
             configured(tls)?;
         }
-        Ok(Arc::new(Self { credentials, database, tls: address.tls.clone() }))
+        Ok(Arc::new(Self { credentials, whose, database, tls: address.tls.clone() }))
     }
 
     fn settings(&self) -> Result<RedisConnectionInfo, String> {
@@ -61,7 +72,7 @@ impl Login {
         if let Some(user) = &self.credentials.user {
             settings = settings.set_username(user);
         }
-        if let Some(password) = self.credentials.password.read()? {
+        if let Some(password) = self.credentials.password.read(self.whose)? {
             settings = settings.set_password(password);
         }
         Ok(settings)
@@ -143,10 +154,24 @@ impl Way {
             .set_pipeline_buffer_size(WAITING)
             .set_write_backpressure_boundary(WRITE_BUFFER);
         let settings = self.login.settings()?;
-        let (connection, driver) = MultiplexedConnection::new_with_config(&settings, stream, config)
+        let (mut connection, driver) = MultiplexedConnection::new_with_config(&settings, stream, config)
             .await
             .map_err(|error| error.to_string())?;
-        Ok((connection, Box::pin(driver)))
+        let mut driver: Driver = Box::pin(driver);
+        let ping = redis::cmd("PING");
+        let answer = tokio::select! {
+            () = &mut driver => return Err("the connection ended".to_owned()),
+            answer = connection.send_packed_command(&ping) => answer,
+        };
+        match answer.map_err(|error| error.to_string())? {
+            // Without a password redis-rs finds nothing wrong.
+            Value::ServerError(error) if error.code() == "NOAUTH" => {
+                let whose = self.login.whose;
+                Err(format!("NOAUTH: it asks for a password (add {whose}password_env=NAME after ?)"))
+            }
+            // Whatever else is wrong now may be right for what is asked later.
+            _ => Ok((connection, driver)),
+        }
     }
 }
 

@@ -241,7 +241,7 @@ impl Servers {
             Place::Server(host) => Door::Host(host.clone()),
             Place::Socket(path) => Door::Socket(path.clone()),
             Place::Sentinel { sentinels, master, credentials } => {
-                let theirs = Login::with(address, credentials.clone(), 0)?;
+                let theirs = Login::of_sentinels(address, credentials)?;
                 let way = |host: &Host| Way { door: Door::Host(host.clone()), login: Arc::clone(&theirs) };
                 let sentinels = sentinels.iter().map(way).collect();
                 return Watched::start(sentinels, master, login, options).await.map(Self::Watched);

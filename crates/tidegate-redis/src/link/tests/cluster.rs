@@ -1,4 +1,4 @@
-use tidegate_testkit_servers::{Cluster, Program};
+use tidegate_testkit_servers::{Cluster, Program, Setup};
 
 use super::*;
 
@@ -131,6 +131,65 @@ async fn a_replica_that_takes_over_is_followed() {
         counted >= ran && counted <= before + ran + perhaps,
         "{counted} of {before}, {ran} and perhaps {perhaps}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_answers_nothing_is_left_for_its_replica() {
+    let start = || {
+        let how = |setup: Setup| setup.option("cluster-require-full-coverage", "no");
+        Cluster::start_with(Program::Redis8, 3, 1, how)
+    };
+    let cluster = tokio::task::spawn_blocking(start).await.unwrap();
+    let link = open(&cluster.url()).await;
+    let key = TOGETHER[0];
+    let before = link.call(&count(key), LONG).await;
+    assert_eq!(before, Ok(Value::Int(1)));
+    cluster.node(2).freeze();
+    let (mut ran, mut perhaps, mut not_run) = (0, 0, 0);
+    while ran < 10 {
+        match link.call(&count(key), Duration::from_millis(50)).await {
+            Ok(_) => ran += 1,
+            Err(Failure::MayHaveRun(_)) => perhaps += 1,
+            Err(Failure::NotRun(_)) => {
+                not_run += 1;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Err(Failure::Refused(said)) => panic!("{said}"),
+        }
+        // The others go on as before.
+        assert!(link.call(&count("b"), LONG).await.is_ok(), "slot 3300 is the first's");
+    }
+    // Five waited, a probe or two let some more through; the others did not wait at all.
+    assert!(perhaps >= 5 && not_run > perhaps, "{perhaps} waited, {not_run} did not");
+    let counted: i64 = cluster.node(5).command(&["GET", key]).text().parse().unwrap();
+    assert!((ran..=1 + ran + perhaps).contains(&counted), "{counted} of {ran} and perhaps {perhaps}");
+    cluster.node(2).thaw();
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_encrypted_cluster_with_a_password() {
+    let certificates = Arc::new(tidegate_testkit_servers::Certificates::make());
+    let theirs = Arc::clone(&certificates);
+    let start = move || {
+        Cluster::start_with(Program::Redis7, 3, 1, |setup| {
+            let setup = setup.password("s3cret").option("masterauth", "s3cret").encrypted(&theirs, false);
+            setup.option("tls-cluster", "yes").option("tls-replication", "yes")
+        })
+    };
+    let cluster = tokio::task::spawn_blocking(start).await.unwrap();
+    let hosts = cluster.url().replace("redis+cluster://", "");
+    let link = open(&format!("rediss+cluster://:s3cret@{hosts}?ca={}", certificates.ca().display())).await;
+    for number in 0..50 {
+        assert_eq!(link.call(&count(&format!("key {number}")), LONG).await, Ok(Value::Int(1)));
+    }
+    let cluster = tokio::task::spawn_blocking(move || {
+        cluster.fail_over_to(5);
+        cluster
+    });
+    let cluster = cluster.await.unwrap();
+    assert_eq!(link.call(&count_both(), LONG).await, Ok(Value::Array(vec![Value::Int(1), Value::Int(1)])));
+    assert_eq!(cluster.node(5).command(&["GET", TOGETHER[0]]), text("1"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

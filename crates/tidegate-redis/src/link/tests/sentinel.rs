@@ -70,6 +70,41 @@ async fn another_sentinel_is_asked_when_one_is_gone() {
     assert_eq!(link.call(&count("b"), LONG).await, Ok(Value::Int(2)));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_and_sentinels_ask_for_passwords_of_their_own() {
+    let start = || Sentinel::start_guarded(Program::Redis7, 3, Some(["s3rver", "s3ntinel"]));
+    let watching = tokio::task::spawn_blocking(start).await.unwrap();
+    let file = std::env::temp_dir().join(format!("tidegate-sentinel-{}", std::process::id()));
+    std::fs::write(&file, "s3ntinel\n").unwrap();
+    let hosts = watching.url().replace("redis+sentinel://", "");
+    let url = format!("redis+sentinel://:s3rver@{hosts}?sentinel_password_file={}", file.display());
+    let link = open(&url).await;
+    assert_eq!(link.call(&count("a"), LONG).await, Ok(Value::Int(1)));
+    let watching = tokio::task::spawn_blocking(move || {
+        watching.fail_over();
+        watching
+    });
+    let watching = watching.await.unwrap();
+    // For a moment the old master does not know yet that it is none: what runs there is lost.
+    while watching.server(1).command(&["GET", "b"]) == Reply::Nil {
+        runs_in_the_end(&link).await;
+    }
+    std::fs::remove_file(&file).unwrap();
+
+    let why = async |url: String| {
+        let said = Link::open(&url.parse().unwrap(), &Options::default()).await.unwrap_err().to_string();
+        assert!(!said.contains("s3rver") && !said.contains("s3ntinel"), "{said}");
+        said
+    };
+    let said = why(format!("redis+sentinel://:s3rver@{hosts}")).await;
+    assert!(
+        said.contains("NOAUTH: it asks for a password (add sentinel_password_env=NAME after ?)"),
+        "{said}"
+    );
+    let said = why(url).await;
+    assert!(said.contains("sentinel_password_file=") && said.contains("No such file"), "{said}");
+}
+
 #[tokio::test]
 async fn links_that_cannot_be_opened_say_why() {
     let watching = Sentinel::start(Program::Redis7, 1);

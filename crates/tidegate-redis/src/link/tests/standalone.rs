@@ -321,6 +321,8 @@ async fn links_that_cannot_be_opened_say_why() {
     let said = why(&format!("redis://:wr0ng@{address}")).await;
     assert!(said.starts_with(&format!("store: redis://:***@{address}: {address}: ")), "{said}");
     assert!(said.contains("WRONGPASS") || said.contains("uthentication"), "{said}");
+    let said = why(&format!("redis://{address}")).await;
+    assert!(said.ends_with("NOAUTH: it asks for a password (add password_env=NAME after ?)"), "{said}");
     let said = why(&format!("redis://{address}?password_env=TIDEGATE_NO_SUCH")).await;
     assert!(
         said.ends_with(
