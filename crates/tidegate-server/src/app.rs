@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::admin_token::AdminToken;
 use crate::config::{Gateway, HeaderSettings};
-use crate::envoy::EnvoyRules;
+use crate::envoy::{EnvoyRules, InForce};
 use crate::metrics::Metrics;
 use crate::store::{AnyStore, Handle};
 
@@ -35,7 +35,7 @@ pub struct App {
     draining: AtomicBool,
     /// Whether new work is welcome, for those who wait to be told.
     ready: watch::Sender<bool>,
-    envoy: ArcSwap<EnvoyRules>,
+    envoy: ArcSwap<InForce>,
     /// What is charged under figures that came with Envoy's requests.
     envoy_overrides: AdHocStore,
 }
@@ -110,7 +110,7 @@ impl App {
 
     /// Puts other rules for Envoy in force, at once. Reload the policies they name before.
     pub fn set_envoy(&self, rules: EnvoyRules) {
-        self.envoy.store(Arc::new(rules));
+        self.envoy.store(Arc::new(InForce::of(rules, &self.limiter)));
     }
 
     /// The limiter.
@@ -181,7 +181,7 @@ impl App {
         self.gateway.load_full()
     }
 
-    pub(crate) fn envoy(&self) -> Arc<EnvoyRules> {
+    pub(crate) fn envoy(&self) -> Arc<InForce> {
         self.envoy.load_full()
     }
 

@@ -6,9 +6,10 @@ use tidegate::{AdHocLimit, Decision, Outcome, Policy, Rate, Timestamp, Units};
 
 use super::answer::{Answer, Status, refusal, told};
 use super::charge::charge;
+use super::in_force::InForce;
 use super::part::{Decided, Part, Under, is_over};
 use super::request::{Descriptor, Refused, Request};
-use super::tree::{Effect, EnvoyRules, Rule, key};
+use super::tree::{Effect, Rule, key};
 use crate::app::App;
 
 /// Decides a request: all its descriptors together, or none is charged; but for those that are charged whether
@@ -16,18 +17,19 @@ use crate::app::App;
 ///
 /// # Errors
 /// A question that has no answer.
-pub(crate) async fn decide(app: &App, rules: &EnvoyRules, request: &Request<'_>) -> Result<Answer, Refused> {
+pub(crate) async fn decide(app: &App, request: &Request<'_>) -> Result<Answer, Refused> {
     if request.domain.is_empty() {
         return Err(Refused::NoDomain);
     }
     if request.descriptors.is_empty() {
         return Err(Refused::NoDescriptors);
     }
-    if rules.is_empty() {
+    let in_force = app.envoy();
+    if in_force.rules.is_empty() {
         return Err(Refused::NoRules);
     }
     let at = app.now();
-    let parts = request.descriptors.iter().map(|descriptor| part(app, rules, request, descriptor));
+    let parts = request.descriptors.iter().map(|descriptor| part(&in_force, request, descriptor));
     let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
     drop_replaced(&mut parts);
     charge(app, &mut parts, at).await.map_err(|error| {
@@ -42,8 +44,7 @@ pub(crate) async fn decide(app: &App, rules: &EnvoyRules, request: &Request<'_>)
 }
 
 fn part<'r>(
-    app: &App,
-    rules: &'r EnvoyRules,
+    in_force: &'r InForce,
     request: &Request<'_>,
     descriptor: &Descriptor<'_>,
 ) -> Result<Part<'r>, Refused> {
@@ -58,14 +59,14 @@ fn part<'r>(
         let key = key(request.domain, &descriptor.entries, &[]);
         return Ok(of(None, Under::Brought(AdHocLimit::gcra(rate, brought.requests)), key));
     }
-    let Some(found) = rules.find(request.domain, &descriptor.entries) else {
+    let Some(found) = in_force.rules.find(request.domain, &descriptor.entries) else {
         return Ok(of(None, Under::Nothing(Status::UNMET), Vec::new()));
     };
     let under = match &found.rule.effect {
         Effect::Unlimited => Under::Nothing(Status::UNLIMITED),
         Effect::Limited { policy, .. } => {
-            let handle = app.limiter().policy(policy);
-            let handle = handle.map_err(|_| Refused::Changing { policy: policy.clone() })?;
+            let handle =
+                in_force.handle(policy).ok_or_else(|| Refused::NoPolicy { policy: policy.clone() })?;
             let before = handle.policy();
             Under::Policy(handle, before)
         }

@@ -6,11 +6,13 @@
 mod answer;
 mod charge;
 mod decide;
+mod in_force;
 mod part;
 mod request;
 mod tree;
 
 pub(crate) use answer::{Answer, CurrentLimit, Status};
 pub(crate) use decide::decide;
+pub(crate) use in_force::InForce;
 pub(crate) use request::{Descriptor, Override, Refused, Request, Unit};
 pub use tree::{Charge, Effect, EnvoyRules, Level, Node, Rule};

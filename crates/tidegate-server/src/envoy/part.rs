@@ -12,7 +12,7 @@ use crate::store::Handle;
 /// A descriptor, what it met, and what came of it.
 pub(super) struct Part<'r> {
     pub rule: Option<&'r Rule>,
-    pub under: Under,
+    pub under: Under<'r>,
     pub key: Vec<u8>,
     /// 0 looks and charges nothing.
     pub units: Units,
@@ -24,11 +24,11 @@ pub(super) struct Part<'r> {
 }
 
 /// What a descriptor is counted under.
-pub(super) enum Under {
+pub(super) enum Under<'r> {
     /// No limit.
     Nothing(Status),
     /// A policy, and the version of it in force when the request came.
-    Policy(Handle, Arc<Policy>),
+    Policy(&'r Handle, Arc<Policy>),
     /// The figures that came with it.
     Brought(AdHocLimit),
 }

@@ -55,8 +55,8 @@ pub(crate) enum Refused {
         "descriptors[{index}].limit.unit: {unit:?}: unknown (use SECOND, MINUTE, HOUR, DAY, MONTH, YEAR)"
     )]
     Unit { index: usize, unit: String },
-    #[error("the policy {policy:?} is no more: the configuration is being changed (ask again)")]
-    Changing { policy: String },
+    #[error("no policy is named {policy:?} (reload the policies before the rules that name them)")]
+    NoPolicy { policy: String },
     #[error("the server keeps as many clients' limits as it may, and this one is new (raise max_keys)")]
     NoRoom,
     /// The store could not answer.

@@ -1,6 +1,6 @@
 //! The tree that descriptors are matched against.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tidegate_fields::joined;
 
@@ -113,6 +113,13 @@ impl EnvoyRules {
         self.domains.iter().map(|(domain, level)| (domain.as_str(), level))
     }
 
+    /// The names of the policies in them, each once.
+    pub(crate) fn policies(&self) -> BTreeSet<&str> {
+        let mut names = BTreeSet::new();
+        self.domains.values().for_each(|level| level.add_policies(&mut names));
+        names
+    }
+
     /// What a descriptor of these entries meets: a rule where its last entry ends.
     pub(crate) fn find(&self, domain: &str, entries: &[(&str, &str)]) -> Option<Found<'_>> {
         let mut level = self.domains.get(domain)?;
@@ -171,6 +178,15 @@ impl Level {
     /// The nodes in the order of the file.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    fn add_policies<'l>(&'l self, names: &mut BTreeSet<&'l str>) {
+        for node in &self.nodes {
+            if let Some(Rule { effect: Effect::Limited { policy, .. }, .. }) = &node.rule {
+                names.insert(policy);
+            }
+            node.below.add_policies(names);
+        }
     }
 
     fn meet(&self, key: &str, value: &str) -> Option<&Node> {

@@ -143,12 +143,23 @@ fn enumeration(name: &str, values: &[(&str, i32)]) -> EnumDescriptorProto {
 fn field(name: &str, number: i32, kind: Type) -> FieldDescriptorProto {
     let mut field = FieldDescriptorProto {
         name: Some(name.to_owned()),
+        json_name: Some(camel_case(name)),
         number: Some(number),
         ..FieldDescriptorProto::default()
     };
     field.set_type(kind);
     field.set_label(Label::Optional);
     field
+}
+
+/// The name in JSON: `hitsAddend`.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |all, word| {
+        let (initial, rest) = word.split_at(word.len().min(1));
+        all + &initial.to_ascii_uppercase() + rest
+    })
 }
 
 fn repeated(mut field: FieldDescriptorProto) -> FieldDescriptorProto {

@@ -45,7 +45,7 @@ async fn decide(app: &App, message: &RateLimitRequest) -> Result<Answer, Refused
         descriptors: descriptors.collect::<Result<_, _>>()?,
         hits_addend: message.hits_addend,
     };
-    envoy::decide(app, &app.envoy(), &request).await
+    envoy::decide(app, &request).await
 }
 
 fn brought(index: usize, limit: RateLimitOverride) -> Result<Override, Refused> {
@@ -121,6 +121,6 @@ fn status(refused: Refused) -> Status {
     match refused {
         Refused::NoDomain | Refused::NoDescriptors | Refused::NoRules => Status::unknown(text),
         Refused::Unit { .. } => Status::invalid_argument(text),
-        Refused::Changing { .. } | Refused::NoRoom | Refused::StoreDown => Status::unavailable(text),
+        Refused::NoPolicy { .. } | Refused::NoRoom | Refused::StoreDown => Status::unavailable(text),
     }
 }

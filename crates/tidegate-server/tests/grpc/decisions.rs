@@ -1,7 +1,9 @@
 //! What is answered to which descriptors.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_server::config::Config;
 use tidegate_server::grpc::messages::{
     RateLimit, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, RateLimitResponse, Unit,
 };
@@ -209,4 +211,24 @@ async fn a_message_of_no_sane_size_is_refused() {
     };
     assert_eq!(server.ask(ask(1_000)).await.unwrap().statuses.len(), 1_000);
     assert_eq!(server.ask(ask(100_000)).await.unwrap_err().code(), Code::OutOfRange);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_that_renames_policies_leaves_no_question_without_an_answer() {
+    let renamed = CONFIG.replace("user:", "person:").replace("policy: user", "policy: person");
+    let configs = [CONFIG, &*renamed].map(|text| Config::parse(text, "t").unwrap());
+    let server = start(CONFIG).await;
+    let app = Arc::clone(&server.app);
+    let reloading = tokio::task::spawn_blocking(move || {
+        for config in configs.iter().cycle().take(200) {
+            app.reload(config.policies().clone(), config.headers()).unwrap();
+            app.set_envoy(config.envoy().clone());
+        }
+    });
+    let mut answered = 0;
+    while !reloading.is_finished() || answered == 0 {
+        let answer = server.descriptors(&[hits(&[("user", "ann")], 0)]).await;
+        assert!(answer.statuses[0].current_limit.is_some());
+        answered += 1;
+    }
 }

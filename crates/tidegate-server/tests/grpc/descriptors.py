@@ -4,6 +4,7 @@ Reads a serialized FileDescriptorSet from standard input, and prints what differ
 does not know yet is named on the command line.
 """
 
+import re
 import sys
 
 from envoy.config.core.v3 import base_pb2
@@ -45,6 +46,9 @@ def messages(where, own, right):
             for part in ["number", "label", "type", "type_name"]:
                 if getattr(field, part) != getattr(twin, part):
                     print(f"{path}.{field.name}: {part}: {getattr(field, part)}")
+            # The package is stripped of these.
+            if field.json_name != re.sub("_(.)", lambda it: it[1].upper(), field.name):
+                print(f"{path}.{field.name}: json_name: {field.json_name}")
         messages(path, message.nested_type, other.nested_type)
         enums(path, message.enum_type, other.enum_type)
 

@@ -31,7 +31,7 @@ pub(super) async fn json(State(app): State<Arc<App>>, request: Request) -> Resul
         Ok(asked) => asked,
         Err(refused) => return Ok(plain(status(&refused), refused.to_string())),
     };
-    Ok(match envoy::decide(&app, &app.envoy(), &asked).await {
+    Ok(match envoy::decide(&app, &asked).await {
         Ok(answer) => {
             let status = if answer.over { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK };
             let mut response = (status, encode::message(&answer).to_string()).into_response();
@@ -57,7 +57,7 @@ fn status(refused: &Refused) -> StatusCode {
         Refused::NoDomain | Refused::NoDescriptors | Refused::NoRules | Refused::Unit { .. } => {
             StatusCode::BAD_REQUEST
         }
-        Refused::Changing { .. } | Refused::NoRoom | Refused::StoreDown => StatusCode::SERVICE_UNAVAILABLE,
+        Refused::NoPolicy { .. } | Refused::NoRoom | Refused::StoreDown => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 
