@@ -7,6 +7,7 @@ mod failure;
 pub mod replay;
 pub mod serve;
 mod span;
+mod store;
 mod table;
 pub mod trace;
 pub mod validate;

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tidegate::{KeyPattern, Limit, OnFull, Plan, Policy};
 use tidegate_server::config::{
-    Config, ConfigErrors, LoadError, Severity, descriptors_in_words, headers_in_words, limit_in_words,
+    Config, ConfigErrors, LoadError, Severity, StoreKind, descriptors_in_words, headers_in_words, limit_in_words,
     proxies_in_words, rule_in_words, show_period, show_rate, store_in_words, warnings,
 };
 
@@ -80,7 +80,7 @@ fn name_of(file: &Path) -> String {
 fn in_text(config: &Config, file: &str) -> String {
     let mut text = format!("{file} is right\n");
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "state    {}", store_in_words(&config.store()));
+    let _ = writeln!(text, "state    {}", store_in_words(config.store()));
     let _ = writeln!(text, "headers  {}", headers_in_words(&config.headers()));
     for policy in config.policies().iter() {
         let _ = writeln!(text, "\npolicy {}", policy.name());
@@ -175,6 +175,10 @@ fn in_json(config: &Config, file: &str) -> Value {
     json!({
         "file": file,
         "valid": true,
+        "store": match store.kind() {
+            StoreKind::Shared(_) => "shared",
+            _ => "memory",
+        },
         "memory": { "max_keys": store.max_keys(), "on_full": on_full(store.on_full()) },
         "headers": { "family": headers.family.name(), "reset": headers.reset.name() },
         "policies": config.policies().iter().map(|policy| policy_in_json(policy)).collect::<Vec<_>>(),

@@ -8,6 +8,7 @@ use tidegate::store::StoreError;
 use crate::address::{Address, AddressError};
 use crate::engine::{Engine, OnDamaged};
 use crate::fallback::{Fallback, OnStoreError, Replica};
+use crate::link::discipline::Discipline;
 use crate::link::{Link, Options};
 use crate::names::Names;
 use crate::store::RedisStore;
@@ -142,7 +143,9 @@ impl RedisStoreBuilder {
             classic: self.classic,
         };
         engine.probe(options.connect_within).await.map_err(|reason| failed(address.to_string(), reason))?;
+        let discipline = Discipline::start(&engine.link).await;
+        let discipline = discipline.map_err(|failure| failed(address.to_string(), failure.to_string()))?;
         let fallback = Fallback::new(self.on_error, self.on_error_of, self.replica);
-        Ok(RedisStore::new(engine, fallback, address.to_string()))
+        Ok(RedisStore::new(engine, fallback, discipline, address.to_string()))
     }
 }

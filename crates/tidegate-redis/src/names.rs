@@ -36,6 +36,11 @@ impl Names {
         Names { prefix: escaped, partition }
     }
 
+    /// Whether all are in one slot of a cluster.
+    pub(crate) fn are_together(&self) -> bool {
+        self.partition.is_some()
+    }
+
     /// The name of the record of `key` under the policy called `policy`.
     pub(crate) fn record(&self, policy: &str, key: &[u8]) -> Vec<u8> {
         let mut name =

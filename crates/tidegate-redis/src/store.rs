@@ -6,11 +6,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
-use tidegate::{ActivePolicy, Decision, Penalty, PlanId, Timestamp, Units};
+use tidegate::clock::FollowerClock;
+use tidegate::{ActivePolicy, Decision, Penalty, PlanId, Policy, Timestamp, Units};
 
 use crate::engine::{Engine, Question, Trouble};
 use crate::fallback::{Fallback, OnStoreError};
+use crate::link::Failure;
+use crate::link::discipline::Discipline;
+use crate::names::Names;
 use crate::prepared::Shelf;
+use crate::record::name_hash;
 use crate::script::Deed;
 
 /// Keeps the state of keys in Redis or Valkey, shared by all who use the same server and prefix.
@@ -23,17 +28,19 @@ pub struct RedisStore {
     engine: Arc<Engine>,
     shelf: Arc<Shelf>,
     fallback: Arc<Fallback>,
+    discipline: Arc<Discipline>,
     name: Arc<str>,
 }
 
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
 impl RedisStore {
-    pub(crate) fn new(engine: Engine, fallback: Fallback, name: String) -> Self {
+    pub(crate) fn new(engine: Engine, fallback: Fallback, discipline: Discipline, name: String) -> Self {
         RedisStore {
             shelf: Arc::new(Shelf::new(engine.classic.keys().cloned())),
             engine: Arc::new(engine),
             fallback: Arc::new(fallback),
+            discipline: Arc::new(discipline),
             name: name.into(),
         }
     }
@@ -41,6 +48,42 @@ impl RedisStore {
     /// Where the server is, without its password.
     pub fn address(&self) -> &str {
         &self.name
+    }
+
+    /// A clock that follows the server's, for the limiter over this store: whatever the clocks of the machines say,
+    /// the instants that instances send then agree within the time an answer takes. It follows for as long as the
+    /// store lives.
+    pub fn clock(&self) -> FollowerClock {
+        self.discipline.clock()
+    }
+
+    /// Whether keys are spread over the slots of a cluster, so that checks of several keys cannot be decided as one.
+    pub fn is_spread(&self) -> bool {
+        self.engine.link.is_cluster() && !self.engine.names.are_together()
+    }
+
+    /// Deletes what is kept of keys under policies as they are now, and of nothing else.
+    ///
+    /// # Errors
+    /// The server does not answer, or refuses; some may be gone by then.
+    pub async fn remove(&self, keys: &[(&Policy, &[u8])]) -> Result<(), StoreError> {
+        const AT_ONCE: usize = 500;
+        for keys in keys.chunks(AT_ONCE) {
+            let names: Vec<Vec<u8>> = keys
+                .iter()
+                .flat_map(|(policy, key)| {
+                    let record = self.engine.names.record(policy.name(), key);
+                    let limits = policy.plan().limits().iter().zip(policy.limit_names());
+                    let logs = limits.filter(|(limit, _)| limit.keeps_log());
+                    let logs: Vec<Vec<u8>> =
+                        logs.map(|(_, name)| Names::log(&record, name_hash(name))).collect();
+                    std::iter::once(record).chain(logs)
+                })
+                .collect();
+            let failed = |failure: Failure| StoreError { store: self.name.to_string(), reason: failure.to_string() };
+            self.engine.link.delete(&names, self.engine.timeout).await.map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Puts other answers to an outage in force: `otherwise` for the policies that `of` does not name.

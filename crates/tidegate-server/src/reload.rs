@@ -1,5 +1,6 @@
 //! Reading the configuration again while the server runs.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tidegate::{Reload, TooManyFigures};
@@ -18,6 +19,16 @@ pub struct Reloader {
     /// What the file said when the store was built: that is not changed while it runs.
     store: StoreSettings,
     tls: Option<Arc<Tls>>,
+    told: Listener,
+}
+
+/// Whoever wants to know of a configuration that was put in force.
+struct Listener(Option<Box<dyn Fn(&Config) + Send + Sync>>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Listener" } else { "nobody" })
+    }
 }
 
 /// Why a reload was refused. The old configuration is in force.
@@ -46,13 +57,19 @@ impl Reloader {
         loaded: &Config,
         family: Option<HeaderFamily>,
     ) -> Self {
-        Reloader { app, source: source.into(), family, store: loaded.store(), tls: None }
+        Reloader { app, source: source.into(), family, store: loaded.store().clone(), tls: None, told: Listener(None) }
     }
 
     /// Reads the files of this TLS again too, whatever becomes of the configuration.
     #[must_use]
     pub fn with_tls(self, tls: Option<Arc<Tls>>) -> Self {
         Reloader { tls, ..self }
+    }
+
+    /// Tells `listener` of each configuration that was put in force.
+    #[must_use]
+    pub fn telling(self, listener: impl Fn(&Config) + Send + Sync + 'static) -> Self {
+        Reloader { told: Listener(Some(Box::new(listener))), ..self }
     }
 
     /// Reads and checks the file, and swaps it in. Says what changed, or why nothing did, in the log too.
@@ -86,8 +103,11 @@ impl Reloader {
         // After the policies they name.
         self.app.set_gateway(config.gateway().clone());
         self.app.set_envoy(config.envoy().clone());
-        if config.store() != self.store {
-            tracing::warn!("max_keys and on_full changed in the file: they take effect at the next start");
+        if let Listener(Some(told)) = &self.told {
+            told(&config);
+        }
+        if !config.store().is_built_as(&self.store) {
+            tracing::warn!("the store's settings changed in the file: they take effect at the next start");
         }
         Ok(report)
     }

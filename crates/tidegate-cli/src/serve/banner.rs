@@ -62,7 +62,8 @@ fn text(settings: &Settings, doors: Doors) -> String {
         false => "off (--admin-token-file FILE switches credit, penalize and reset on)",
     };
     let url = url(doors.http);
-    let _ = writeln!(text, "\nstate    {}", store_in_words(&settings.store));
+    let place = settings.shared.as_ref().map(|shared| format!("{}, ", shared.address())).unwrap_or_default();
+    let _ = writeln!(text, "\nstate    {place}{}", store_in_words(&settings.store));
     let _ = writeln!(text, "headers  {}", headers_in_words(&settings.headers));
     let _ = writeln!(text, "admin    {admin}");
     let _ = writeln!(text, "http     {url}   try it on {url}/docs, watch it on {url}/metrics");

@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::failure::{Failure, print};
+use crate::store::follow;
 use settings::Settings;
 use signals::Signals;
 
@@ -26,12 +27,11 @@ pub use settings::ServeArgs;
 /// A configuration that is wrong, an address that cannot be had, or a second signal before the drain was over.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     logging::start(args.log_format, &args.log)?;
-    let settings = Settings::of(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::run(format_args!("no threads to serve on: {error}")))?;
-    let served = runtime.block_on(serve(args, settings));
+    let served = runtime.block_on(async { serve(args, Settings::of(args).await?).await });
     // A reload that hangs on its file must not keep a server that has drained.
     runtime.shutdown_background();
     served
@@ -47,7 +47,7 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
     let at = |door: &Option<(TcpListener, SocketAddr)>| door.as_ref().map(|(_, at)| *at);
     let doors = banner::Doors { http: http_at, grpc: at(&grpc), resp: at(&resp) };
     banner::show(args, &settings, doors);
-    let Settings { app, resp_password, tls, config, store, drain, source, family, .. } = settings;
+    let Settings { app, resp_password, tls, config, store, shared, drain, source, family, .. } = settings;
     let app = Arc::new(app);
     let mut listeners = Listeners::http(http);
     if let Some((listener, _)) = grpc {
@@ -66,7 +66,13 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
     }
     print(&doors.lines())?;
     let has_files = !source.is_built_in() || tls.is_some();
-    let reloader = has_files.then(|| Reloader::new(Arc::clone(&app), source, &config, family).with_tls(tls));
+    let reloader = has_files.then(|| {
+        let reloader = Reloader::new(Arc::clone(&app), source, &config, family).with_tls(tls);
+        match shared {
+            Some(shared) => reloader.telling(move |config| follow(&shared, config.store().shared())),
+            None => reloader,
+        }
+    });
     tokio::spawn(signals::reload_on(signals.hangups, reloader));
     until_stopped(listeners, app, drain, signals.stops).await
 }

@@ -11,13 +11,17 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use tidegate::{Limiter, OnFull};
 use tidegate_server::config::ratelimit::RatelimitFiles;
-use tidegate_server::config::{Config, HeaderFamily, HeaderSettings, Source, StoreSettings, parse_period};
+use tidegate_redis::RedisStore;
+use tidegate_server::config::{
+    Config, HeaderFamily, HeaderSettings, Source, StoreKind, StoreSettings, parse_period,
+};
 use tidegate_server::grpc::{Tls, TlsFiles};
 use tidegate_server::resp::Password;
 use tidegate_server::{AdminToken, AnyStore, App, Drain};
 
 use super::logging::LogFormat;
 use crate::failure::Failure;
+use crate::store::{builder, place};
 
 const TOKEN_VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
 const PASSWORD_VARIABLE: &str = "TIDEGATE_RESP_PASSWORD";
@@ -31,6 +35,7 @@ Examples:
   tidegate serve --config tidegate.yaml --listen-http 0.0.0.0:8080
   tidegate serve --envoy-config /data/ratelimit/config   in place of envoyproxy/ratelimit
   curl -i localhost:8080/v1/check -H 'content-type: application/json' -d '{\"key\": \"user:42\"}'
+  tidegate serve --store redis://cache:6379           one limit over all instances
   redis-cli -p 6380 CL.THROTTLE user:42 15 30 60
 
 A flag goes before its environment variable, that before the file. The admin token may also be
@@ -40,7 +45,7 @@ to standard output: `listening http 127.0.0.1:8080`, and the same of grpc and re
 
 Exit codes:
   0  it was told to stop, and drained
-  1  an address cannot be listened on, or a second signal cut the drain short
+  1  an address cannot be listened on, the store does not answer, or a second signal cut the drain short
   2  wrong usage, or a configuration that is wrong";
 
 /// Decide checks over HTTP and RESP
@@ -56,6 +61,10 @@ pub struct ServeArgs {
     /// Let several of these files have one domain, as MERGE_DOMAIN_CONFIG does
     #[arg(long, env = "TIDEGATE_ENVOY_MERGE_DOMAINS")]
     pub envoy_merge_domains: bool,
+    /// Where state is kept: `memory`, or the address of a Redis or Valkey that several instances share; the file's choice
+    /// unless given
+    #[arg(long, value_name = "STORE", env = "TIDEGATE_STORE", hide_env_values = true)]
+    pub store: Option<String>,
     /// Where to listen for HTTP; port 0 takes any that is free
     #[arg(long, value_name = "ADDR", env = "TIDEGATE_LISTEN_HTTP", default_value = "127.0.0.1:8080")]
     pub listen_http: String,
@@ -135,6 +144,8 @@ pub(super) struct Settings {
     pub tls: Option<Arc<Tls>>,
     pub config: Config,
     pub store: StoreSettings,
+    /// The store that several instances share, where state is kept in one.
+    pub shared: Option<RedisStore>,
     pub headers: HeaderSettings,
     pub drain: Drain,
     /// The files to read again.
@@ -145,15 +156,19 @@ pub(super) struct Settings {
 
 impl Settings {
     /// Reads what `args` name, and checks it.
-    pub fn of(args: &ServeArgs) -> Result<Self, Failure> {
+    pub async fn of(args: &ServeArgs) -> Result<Self, Failure> {
         let files = args.envoy_config.as_ref().map(RatelimitFiles::at);
         let files = files.map(|files| files.merged(args.envoy_merge_domains));
         let source = Source::file(args.config.clone()).with_ratelimit(files);
         let config = source.load().map_err(Failure::usage)?;
-        let store = store(args, config.store());
+        let store = store(args, config.store())?;
+        let shared = shared(&store, &config).await?;
         let family = args.headers.map(HeaderFamily::from);
-        let limiter =
-            Limiter::builder(config.policies().clone()).store(AnyStore::from(store.memory_store())).build();
+        let limiter = Limiter::builder(config.policies().clone());
+        let limiter = match &shared {
+            Some(shared) => limiter.store(AnyStore::elsewhere(shared.clone())).clock(shared.clock()).build(),
+            None => limiter.store(AnyStore::from(store.memory_store())).build(),
+        };
         let headers = config.headers();
         let headers = HeaderSettings { family: family.unwrap_or(headers.family), ..headers };
         let mut app = App::new(limiter)
@@ -173,7 +188,7 @@ impl Settings {
         let tls = args.tls_files().map(Tls::load).transpose();
         let tls = tls.map_err(|error| Failure::usage(format_args!("TLS: {error}")))?.map(Arc::new);
         let drain = Drain { notice: args.drain_notice.unwrap_or_default(), grace: args.drain_timeout };
-        Ok(Settings { app, resp_password, tls, config, store, headers, drain, source, family })
+        Ok(Settings { app, resp_password, tls, config, store, shared, headers, drain, source, family })
     }
 }
 
@@ -189,14 +204,30 @@ impl ServeArgs {
 }
 
 /// Where state is kept: what the file says, unless a flag says otherwise.
-fn store(args: &ServeArgs, mut store: StoreSettings) -> StoreSettings {
+fn store(args: &ServeArgs, settings: &StoreSettings) -> Result<StoreSettings, Failure> {
+    let kind = place(args.store.as_deref(), settings)?;
+    let mut store = settings.clone().with_kind(kind);
     if let Some(keys) = args.max_keys {
         store = store.with_max_keys(keys);
     }
     if let Some(on_full) = args.on_full {
         store = store.with_on_full(on_full.into());
     }
-    store
+    Ok(store)
+}
+
+/// Opens the store that several instances share, where state is kept in one.
+async fn shared(settings: &StoreSettings, config: &Config) -> Result<Option<RedisStore>, Failure> {
+    let StoreKind::Shared(address) = settings.kind() else { return Ok(None) };
+    let store = builder(address, settings.shared())?.open().await;
+    let store = store.map_err(|error| Failure::run(format_args!("store {}: {}", error.store, error.reason)))?;
+    if store.is_spread() && config.envoy().domains().len() > 0 {
+        return Err(Failure::usage(
+            "envoy: all descriptors of a request are decided as one, which the store, a cluster, can only do for keys in \
+             one slot (give redis: {partition: NAME})",
+        ));
+    }
+    Ok(Some(store))
 }
 
 /// A secret in the file that a flag names, or in a variable. Not in the flag: every user of the machine can read

@@ -1,5 +1,6 @@
 //! The configuration as meant: nothing in it can be wrong.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroU64;
@@ -13,6 +14,7 @@ use super::errors::{ConfigErrors, Fault, Place, Problems};
 use super::policies::policy;
 use super::raw::{RawConfig, RawHeaders};
 use super::reader::Cursor;
+use super::remote::{SharedStore, shared_store};
 use super::rules::{self, Gateway};
 use super::warnings::Warning;
 use super::yaml::{self, Value};
@@ -49,20 +51,32 @@ pub struct Config {
 }
 
 /// Where state is kept, and its bounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoreSettings {
     kind: StoreKind,
     max_keys: Option<u64>,
     on_full: OnFull,
+    shared: SharedStore,
 }
 
 /// Where state is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum StoreKind {
     /// In this process's memory.
     #[default]
     Memory,
+    /// In the Redis or Valkey at this address, which may hold a password.
+    Shared(String),
+}
+
+impl fmt::Debug for StoreKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StoreKind::Memory => "Memory",
+            StoreKind::Shared(_) => "Shared",
+        })
+    }
 }
 
 /// Which headers tell clients where they stand, and how.
@@ -186,8 +200,8 @@ impl Config {
     }
 
     /// Where state is kept, and its bounds.
-    pub fn store(&self) -> StoreSettings {
-        self.store
+    pub fn store(&self) -> &StoreSettings {
+        &self.store
     }
 
     /// Which headers tell clients where they stand.
@@ -264,8 +278,33 @@ impl ResetStyle {
 
 impl StoreSettings {
     /// Where state is kept.
-    pub fn kind(&self) -> StoreKind {
-        self.kind
+    pub fn kind(&self) -> &StoreKind {
+        &self.kind
+    }
+
+    /// Settings of the store that several instances share, where state is kept in one.
+    pub fn shared(&self) -> &SharedStore {
+        &self.shared
+    }
+
+    /// Whether a store built by these settings is built as one by `others`: what is answered during an outage may
+    /// change while it runs.
+    pub(crate) fn is_built_as(&self, others: &StoreSettings) -> bool {
+        let built = |settings: &StoreSettings| {
+            let shared = SharedStore {
+                on_store_error: Default::default(),
+                on_store_error_of: Default::default(),
+                ..settings.shared.clone()
+            };
+            StoreSettings { shared, ..settings.clone() }
+        };
+        built(self) == built(others)
+    }
+
+    /// The same with state kept there.
+    #[must_use]
+    pub fn with_kind(self, kind: StoreKind) -> Self {
+        StoreSettings { kind, ..self }
     }
 
     /// At most so many keys are held at once; unbounded if `None`, never 0.
@@ -342,17 +381,22 @@ fn check(raw: &RawConfig, root: &Cursor<'_>, problems: &mut Problems) -> Option<
     Some(Config {
         gateway: Gateway { rules, proxies: proxies.unwrap_or_default() },
         envoy,
+        store: store_settings(raw, policies.as_ref().ok(), problems),
         policies: policies.ok()?,
-        store: store_settings(raw),
         headers: raw.headers.as_ref().map(header_settings).unwrap_or_default(),
         remarks: Vec::new(),
     })
 }
 
-fn store_settings(raw: &RawConfig) -> StoreSettings {
+fn store_settings(raw: &RawConfig, policies: Option<&PolicySet>, problems: &mut Problems) -> StoreSettings {
     let memory = raw.memory.as_ref();
+    let shared = match (&raw.policies, policies) {
+        (Some(named), Some(policies)) => shared_store(raw.redis.as_ref(), named, policies, problems),
+        _ => SharedStore::default(),
+    };
     StoreSettings {
-        kind: raw.store.value().unwrap_or_default(),
+        shared,
+        kind: raw.store.given().map(|kind| kind.value.clone()).unwrap_or_default(),
         max_keys: memory.and_then(|memory| memory.max_keys.value()).map(|keys| keys.0),
         on_full: memory.and_then(|memory| memory.on_full.value()).unwrap_or_default(),
     }

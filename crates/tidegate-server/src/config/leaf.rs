@@ -140,17 +140,20 @@ impl Leaf for MaxKeys {
 }
 
 impl Leaf for StoreKind {
-    const EXPECTED: &'static str = "memory";
+    const EXPECTED: &'static str = "memory, or an address such as redis://host:6379/0";
 
     fn read(scalar: Scalar<'_>) -> Result<Self, Fault> {
         if scalar.text.contains("://") {
-            return Err(Fault::new("this version keeps state in memory only", "write memory"));
+            return super::remote::address(scalar.text).map(StoreKind::Shared);
         }
-        one_of(scalar.text, "store", &[("memory", StoreKind::Memory)])
+        one_of(scalar.text, "store", &[("memory", ())]).map(|()| StoreKind::Memory)
     }
 
     fn schema() -> Schema {
-        json_schema!({ "enum": ["memory"] })
+        json_schema!({
+            "anyOf": [{ "const": "memory" }, { "type": "string", "pattern": "^[a-z+]+://" }],
+            "examples": ["memory", "redis://host:6379/0", "redis+cluster://a,b,c"],
+        })
     }
 }
 

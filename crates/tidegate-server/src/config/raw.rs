@@ -10,6 +10,7 @@ use super::envoy::raw::{RawDomain, read_domains};
 use super::errors::{Fault, Problems, Site};
 use super::leaf::{MaxKeys, Name};
 use super::reader::{At, Cursor, Field, Fields};
+use super::remote::{Label, Layout, OnOutage, RawRedis};
 use super::rules::raw::{RawProxies, RawRule, read_rules};
 
 /// What Tidegate limits, where it keeps count and how it tells.
@@ -22,6 +23,9 @@ pub(super) struct RawConfig {
     /// Bounds of the state kept in memory.
     #[schemars(default, with = "RawMemory")]
     pub memory: Option<RawMemory>,
+    /// The store that several instances share, where store is the address of one.
+    #[schemars(default, with = "RawRedis")]
+    pub redis: Option<RawRedis>,
     /// The HTTP headers that tell clients where they stand.
     #[schemars(default, with = "RawHeaders")]
     pub headers: Option<RawHeaders>,
@@ -79,6 +83,15 @@ pub(super) struct RawPolicy {
     /// first, then the longest prefix. What is not given here stays as the policy has it.
     #[schemars(default, with = "BTreeMap<String, BTreeMap<String, RawFigures>>")]
     pub overrides: Named<Named<RawFigures>>,
+    /// What is answered while a shared store is not: allow, deny or local; as under redis unless given.
+    #[schemars(default)]
+    pub on_store_error: Field<OnOutage>,
+    /// How state lies in a shared store: tidegate, or classic, as the common token-bucket script keeps it.
+    #[schemars(default, extend("default" = "tidegate"))]
+    pub layout: Field<Layout>,
+    /// With layout classic: what the names of its buckets begin with.
+    #[schemars(default, extend("default" = "tb:"))]
+    pub key_prefix: Field<Label>,
     #[schemars(skip)]
     pub site: Site,
 }
@@ -125,6 +138,7 @@ impl RawConfig {
         root.record("policies: {...}", problems, |file| RawConfig {
             store: file.leaf("store"),
             memory: file.child("memory").and_then(|node| RawMemory::read(&node, file.problems)),
+            redis: file.child("redis").and_then(|node| RawRedis::read(&node, file.problems)),
             headers: file.child("headers").and_then(|node| RawHeaders::read(&node, file.problems)),
             policies: match file.child("policies") {
                 Some(node) => read_policies(&node, file.problems).or(Some(Vec::new())),
@@ -183,6 +197,9 @@ impl RawPolicy {
                 Some(node) => read_overrides(&node, policy.problems),
                 None => Vec::new(),
             },
+            on_store_error: policy.leaf("on_store_error"),
+            layout: policy.leaf("layout"),
+            key_prefix: policy.leaf("key_prefix"),
             site: node.site(),
         })
     }

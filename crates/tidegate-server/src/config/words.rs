@@ -2,7 +2,8 @@
 
 use tidegate::{Algorithm, Limit, OnFull, Period, Rate, Units};
 
-use super::checked::{HeaderFamily, HeaderSettings, ResetStyle, StoreSettings};
+use super::checked::{HeaderFamily, HeaderSettings, ResetStyle, StoreKind, StoreSettings};
+use super::remote::{OnOutage, SharedStore};
 use super::time_units::in_units;
 
 /// What a limit lets pass.
@@ -57,6 +58,9 @@ pub fn rate_in_words(rate: Rate) -> String {
 
 /// Where state is kept and how much of it.
 pub fn store_in_words(store: &StoreSettings) -> String {
+    if let StoreKind::Shared(_) = store.kind() {
+        return shared_in_words(store.shared());
+    }
     match (store.max_keys(), store.on_full()) {
         (None, _) => "in memory, as many keys as come".to_owned(),
         (Some(keys), OnFull::Shed) => {
@@ -66,6 +70,22 @@ pub fn store_in_words(store: &StoreSettings) -> String {
             format!("in memory, at most {keys} keys; then new ones are refused")
         }
     }
+}
+
+/// What holds of a store that several instances share, wherever it is.
+fn shared_in_words(store: &SharedStore) -> String {
+    let replica = store.replica.as_deref().unwrap_or("1/1");
+    let outage = |choice| match choice {
+        OnOutage::Allow => "everything passes, uncounted".to_owned(),
+        OnOutage::Deny => "nothing is decided (503)".to_owned(),
+        OnOutage::Local if replica.ends_with("/1") => "each instance enforces the whole limit".to_owned(),
+        OnOutage::Local => format!("this instance enforces its share, {replica}"),
+    };
+    let mut words = format!("shared; while the store does not answer, {}", outage(store.on_store_error));
+    for (policy, choice) in &store.on_store_error_of {
+        words.push_str(&format!("; under {policy}, {}", outage(*choice)));
+    }
+    words
 }
 
 /// Which headers clients get.
