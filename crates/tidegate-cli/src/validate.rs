@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tidegate::{KeyPattern, Limit, OnFull, Plan, Policy};
 use tidegate_server::config::{
-    Config, ConfigErrors, LoadError, Severity, StoreKind, descriptors_in_words, headers_in_words, limit_in_words,
-    proxies_in_words, rule_in_words, show_period, show_rate, store_in_words, warnings,
+    Config, ConfigErrors, LoadError, Severity, StoreKind, descriptors_in_words, headers_in_words,
+    limit_in_words, proxies_in_words, rule_in_words, show_period, show_rate, store_in_words, warnings,
 };
 
 /// Overrides and remarks shown of each kind in text; JSON has them all.
@@ -51,6 +52,11 @@ pub enum Format {
 /// Checks the file and says what it means or what is wrong with it.
 pub fn run(args: &ValidateArgs) -> ExitCode {
     let loaded = load(&args.file);
+    if let Ok(config) = &loaded
+        && let Err(failure) = crate::store::place(None, config.store())
+    {
+        return address_is_wrong(&failure, &name_of(&args.file), args.format);
+    }
     let (code, out, err) = match (&loaded, args.format) {
         (Err(LoadError::Invalid(errors)), Format::Text) => (1, String::new(), format!("{errors}\n")),
         (Err(LoadError::Invalid(errors)), Format::Json) => {
@@ -64,6 +70,21 @@ pub fn run(args: &ValidateArgs) -> ExitCode {
     let _ = io::stdout().write_all(out.as_bytes());
     let _ = io::stderr().write_all(err.as_bytes());
     ExitCode::from(code)
+}
+
+/// The address of the store looks like one, and is none.
+fn address_is_wrong(failure: &Failure, file: &str, format: Format) -> ExitCode {
+    let (Failure::Usage(reason) | Failure::Run(reason)) = failure else { return ExitCode::from(1) };
+    let reason = reason.trim_start_matches("the configuration: ");
+    match format {
+        Format::Text => drop(writeln!(io::stderr(), "{file}: {reason}")),
+        Format::Json => {
+            let errors = json!([{ "path": "store", "rule": reason }]);
+            let told = json!({ "file": file, "valid": false, "errors": errors });
+            drop(io::stdout().write_all(pretty(&told).as_bytes()));
+        }
+    }
+    ExitCode::from(1)
 }
 
 fn load(file: &Path) -> Result<Config, LoadError> {

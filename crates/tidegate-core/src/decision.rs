@@ -121,9 +121,10 @@ impl Decision {
         self.degraded
     }
 
-    /// Whether its figures were found out. Otherwise `remaining` and the like are not to be shown to anybody.
+    /// Whether it was counted: only what was let pass while the store did not answer is not. Its `remaining` and the
+    /// like are then not to be shown to anybody.
     pub fn is_metered(&self) -> bool {
-        !self.binding().is_unknown()
+        !(self.is_allowed() && self.binding().is_unknown())
     }
 
     /// The answer to a check that finds others waiting in line: refused, `ahead` being the time until the last

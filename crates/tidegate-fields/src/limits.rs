@@ -75,7 +75,12 @@ pub struct LimitFields {
 impl LimitFields {
     /// Writes the fields of the families chosen, and `Retry-After` on a refusal that waiting mends. Each is
     /// written once, in place of any of its name that is there.
+    ///
+    /// Of what was let pass uncounted nothing is known, and nothing is written.
     pub fn write(&self, headers: &mut HeaderMap, standing: &Standing<'_>) {
+        if !standing.decision.is_metered() {
+            return;
+        }
         if self.families.has_ietf() {
             headers.insert(RATELIMIT_POLICY, quota_policies(standing));
             headers.insert(RATELIMIT, service_limits(standing, self.draft));

@@ -5,8 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
 use tidegate::clock::FollowerClock;
+use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
 use tidegate::{ActivePolicy, Decision, Penalty, PlanId, Policy, Timestamp, Units};
 
 use crate::engine::{Engine, Question, Trouble};
@@ -80,7 +80,8 @@ impl RedisStore {
                     std::iter::once(record).chain(logs)
                 })
                 .collect();
-            let failed = |failure: Failure| StoreError { store: self.name.to_string(), reason: failure.to_string() };
+            let failed =
+                |failure: Failure| StoreError { store: self.name.to_string(), reason: failure.to_string() };
             self.engine.link.delete(&names, self.engine.timeout).await.map_err(failed)?;
         }
         Ok(())

@@ -23,7 +23,9 @@ pub struct Reloader {
 }
 
 /// Whoever wants to know of a configuration that was put in force.
-struct Listener(Option<Box<dyn Fn(&Config) + Send + Sync>>);
+struct Listener(Option<Box<Told>>);
+
+type Told = dyn Fn(&Config) + Send + Sync;
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,7 +59,14 @@ impl Reloader {
         loaded: &Config,
         family: Option<HeaderFamily>,
     ) -> Self {
-        Reloader { app, source: source.into(), family, store: loaded.store().clone(), tls: None, told: Listener(None) }
+        Reloader {
+            app,
+            source: source.into(),
+            family,
+            store: loaded.store().clone(),
+            tls: None,
+            told: Listener(None),
+        }
     }
 
     /// Reads the files of this TLS again too, whatever becomes of the configuration.

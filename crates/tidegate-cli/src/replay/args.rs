@@ -36,10 +36,11 @@ Examples:
   zcat access.jsonl.gz | tidegate replay --config tidegate.yaml --policy api -
   tidegate replay --decisions - access.jsonl | jq 'select(.allowed | not)'
   tidegate replay --format json access.jsonl | jq .most_denied
+  tidegate replay --store redis://localhost:6379 access.jsonl   the same decisions, made there
 
 Exit codes:
   0  every line was decided or counted as bad; also if whoever reads the output closes it
-  1  the trace cannot be read, the output not be written, or --strict met a bad line
+  1  the trace cannot be read, the output not be written, the store does not answer, or --strict met a bad line
   2  wrong usage, or a configuration that is wrong";
 
 /// Decide a recorded trace in its own time: a month in seconds
@@ -52,6 +53,10 @@ pub struct ReplayArgs {
     /// The policy of lines that name none
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
+    /// Decide in the Redis or Valkey at this address, under a prefix of its own, and leave nothing there [default:
+    /// memory]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<String>,
     /// Write every decision here, a line of JSON each; `-` is standard output, and the summary then goes to
     /// standard error
     #[arg(long, value_name = "OUT")]

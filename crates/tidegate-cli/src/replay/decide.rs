@@ -1,11 +1,12 @@
 //! Decides the checks of a trace in their own time.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tidegate::clock::ManualClock;
-use tidegate::{Decision, Limiter, MemoryStore, Policy, PolicyHandle, PolicySet};
+use tidegate::store::StoreError;
+use tidegate::{Decision, Policy, PolicySet};
+use tidegate_redis::RedisStoreBuilder;
 
+use super::place::Place;
 use crate::trace::{BadLine, TraceCheck};
 
 /// Policies over an empty store, in virtual time: the stamps of the checks are the only clock there is.
@@ -14,8 +15,8 @@ use crate::trace::{BadLine, TraceCheck};
 /// it comes, and two runs decide alike.
 #[derive(Debug)]
 pub struct Replayer {
-    limiter: Limiter,
-    policies: Vec<(Arc<Policy>, PolicyHandle)>,
+    place: Place,
+    policies: Vec<Arc<Policy>>,
     fallback: Option<usize>,
 }
 
@@ -34,13 +35,26 @@ impl Replayer {
     /// # Errors
     /// No policy of the fallback's name.
     pub fn new(policies: PolicySet, fallback: Option<&str>) -> Result<Self, NoSuchPolicy> {
-        let store = MemoryStore::builder().spare(Duration::MAX).build();
-        let clock = ManualClock::default();
-        let limiter = Limiter::builder(policies).store(store).clock(clock).build();
-        let set = limiter.policies();
-        let handles = set.iter().filter_map(|policy| limiter.policy(policy.name()).ok());
-        let policies: Vec<_> = set.iter().cloned().zip(handles).collect();
-        let mut replayer = Replayer { limiter, policies, fallback: None };
+        Self::over(Place::memory(policies.clone()), policies, fallback)
+    }
+
+    /// As [`Replayer::new`], over a store that several instances share: under a prefix of its own, and all that it
+    /// kept there is removed when this is dropped.
+    ///
+    /// # Errors
+    /// No policy of the fallback's name, or the store cannot be opened.
+    pub fn shared(
+        policies: PolicySet,
+        fallback: Option<&str>,
+        store: RedisStoreBuilder,
+    ) -> Result<Result<Self, NoSuchPolicy>, StoreError> {
+        let place = Place::shared(policies.clone(), store)?;
+        Ok(Self::over(place, policies, fallback))
+    }
+
+    fn over(place: Place, policies: PolicySet, fallback: Option<&str>) -> Result<Self, NoSuchPolicy> {
+        let policies: Vec<_> = policies.iter().cloned().collect();
+        let mut replayer = Replayer { place, policies, fallback: None };
         replayer.fallback = match fallback {
             Some(name) => Some(replayer.place(name).ok_or_else(|| replayer.no_such(name))?),
             None if replayer.policies.len() == 1 => Some(0),
@@ -51,12 +65,12 @@ impl Replayer {
 
     /// The policies, in the order in which their places count.
     pub fn policies(&self) -> impl ExactSizeIterator<Item = &Arc<Policy>> {
-        self.policies.iter().map(|(policy, _)| policy)
+        self.policies.iter()
     }
 
     /// The policy in this place.
     pub fn policy(&self, place: usize) -> &Policy {
-        &self.policies[place].0
+        &self.policies[place]
     }
 
     /// The place of the policy a line names, or of the one for lines that name none.
@@ -75,14 +89,17 @@ impl Replayer {
     }
 
     /// Decides one check at its own stamp.
+    ///
+    /// # Errors
+    /// The store could not answer; one in memory always can.
     #[inline]
-    pub fn decide(&self, check: &TraceCheck) -> Decision {
-        self.policies[check.policy].1.check_at(&check.key, check.cost, check.at)
+    pub fn decide(&self, check: &TraceCheck) -> Result<Decision, StoreError> {
+        self.place.decide(check)
     }
 
     /// States held: one for each (policy, key) that was ever charged.
     pub fn states(&self) -> u64 {
-        self.limiter.store().keys()
+        self.place.states()
     }
 
     fn place(&self, name: &str) -> Option<usize> {

@@ -3,6 +3,7 @@
 mod answer;
 mod args;
 mod decide;
+mod place;
 mod report;
 mod run;
 mod summary;
@@ -16,6 +17,8 @@ pub use report::report;
 pub use run::run;
 pub use summary::{DeniedKey, LimitSummary, MOST_DENIED, PolicySummary, Refusals, Summary, Tally};
 
+use tidegate::store::StoreError;
+
 use crate::trace::{BadLine, Entry, Trace};
 
 /// What stopped a replay.
@@ -27,6 +30,9 @@ pub enum ReplayError {
     /// The decisions cannot be written.
     #[error("cannot write decisions: {0}")]
     Decisions(#[source] io::Error),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Decides a whole trace: writes a line to `decisions` for each line of it, in the order decided, gives complaints
@@ -60,7 +66,10 @@ pub fn replay<R: BufRead, P: FnMut(Option<&str>) -> Result<usize, BadLine>>(
     while let Some(entry) = trace.next() {
         trace.complaints().for_each(|complaint| tell(&complaint));
         let entry = entry.map_err(ReplayError::Trace)?;
-        let decided = entry.check().map(|check| (check, replayer.decide(check)));
+        let decided = match entry.check() {
+            Some(check) => Some((check, replayer.decide(check)?)),
+            None => None,
+        };
         if let Some((check, decision)) = &decided {
             tally.count(check, decision);
         }

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use tidegate::PolicySet;
-use tidegate_server::config::Config;
+use tidegate::store::StoreError;
+use tidegate_server::config::{Config, SharedStore, StoreKind};
 
 use super::args::Format;
 use super::{ReplayArgs, ReplayError, Replayer, Summary, replay, report};
 use crate::failure::{Failure, print};
+use crate::store;
 use crate::trace::{Identity, OpenTrace, Trace, TracePath};
 
 /// Runs `tidegate replay`.
@@ -17,9 +18,7 @@ use crate::trace::{Identity, OpenTrace, Trace, TracePath};
 /// # Errors
 /// As its help says.
 pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
-    let policies = policies(args.config.as_deref())?;
-    let replayer = Replayer::new(policies, args.policy.as_deref())
-        .map_err(|error| Failure::usage(format_args!("--policy: {error}")))?;
+    let replayer = replayer(args)?;
     let path = TracePath::new(&args.trace);
     let OpenTrace { input, progress } =
         path.open().map_err(|error| Failure::run(format_args!("cannot open {}: {error}", path.name())))?;
@@ -53,13 +52,26 @@ fn show(args: &ReplayArgs, name: &str, summary: &Summary) -> Result<(), Failure>
     print(&text)
 }
 
-/// The policies of the file, or the built-in one.
-fn policies(file: Option<&Path>) -> Result<PolicySet, Failure> {
-    let config = match file {
+/// The policies of the file, or the built-in one, over the store that the flag names: what the file says of stores is
+/// for servers.
+fn replayer(args: &ReplayArgs) -> Result<Replayer, Failure> {
+    let config = match &args.config {
         Some(file) => Config::load(file).map_err(Failure::usage)?,
         None => Config::default(),
     };
-    Ok(config.policies().clone())
+    let (policies, fallback) = (config.policies().clone(), args.policy.as_deref());
+    let replayer = match store::place(args.store.as_deref().or(Some("memory")), config.store())? {
+        StoreKind::Shared(address) => {
+            // The classic layout is not exact, and its keys would be the live ones.
+            let plain = SharedStore { classic: Default::default(), ..config.store().shared().clone() };
+            let store = store::builder(&address, &plain)?;
+            let failed =
+                |error: StoreError| Failure::run(format_args!("--store {}: {}", error.store, error.reason));
+            Replayer::shared(policies, fallback, store).map_err(failed)?
+        }
+        _ => Replayer::new(policies, fallback),
+    };
+    replayer.map_err(|error| Failure::usage(format_args!("--policy: {error}")))
 }
 
 /// Where decisions go.

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tidegate::{Limiter, OnFull};
-use tidegate_server::config::ratelimit::RatelimitFiles;
 use tidegate_redis::RedisStore;
+use tidegate_server::config::ratelimit::RatelimitFiles;
 use tidegate_server::config::{
     Config, HeaderFamily, HeaderSettings, Source, StoreKind, StoreSettings, parse_period,
 };
@@ -220,7 +220,8 @@ fn store(args: &ServeArgs, settings: &StoreSettings) -> Result<StoreSettings, Fa
 async fn shared(settings: &StoreSettings, config: &Config) -> Result<Option<RedisStore>, Failure> {
     let StoreKind::Shared(address) = settings.kind() else { return Ok(None) };
     let store = builder(address, settings.shared())?.open().await;
-    let store = store.map_err(|error| Failure::run(format_args!("store {}: {}", error.store, error.reason)))?;
+    let store =
+        store.map_err(|error| Failure::run(format_args!("store {}: {}", error.store, error.reason)))?;
     if store.is_spread() && config.envoy().domains().len() > 0 {
         return Err(Failure::usage(
             "envoy: all descriptors of a request are decided as one, which the store, a cluster, can only do for keys in \

@@ -108,7 +108,8 @@ pub(super) fn shared_store(
     checked: &PolicySet,
     problems: &mut Problems,
 ) -> SharedStore {
-    let own = policies.iter().filter_map(|(name, raw)| Some((name.value.clone(), raw.on_store_error.value()?)));
+    let own =
+        policies.iter().filter_map(|(name, raw)| Some((name.value.clone(), raw.on_store_error.value()?)));
     let text = |field: &Field<Label>| field.given().map(|at| at.value.0.clone());
     let settings = SharedStore {
         on_store_error_of: own.collect(),
@@ -139,7 +140,10 @@ fn classic(
         let prefix = raw.key_prefix.given();
         let Some(layout) = raw.layout.given().filter(|layout| layout.value == Layout::Classic) else {
             if let Some(prefix) = prefix {
-                let fault = Fault::new("only layout: classic names its keys itself", "remove it, or give layout: classic");
+                let fault = Fault::new(
+                    "only layout: classic names its keys itself",
+                    "remove it, or give layout: classic",
+                );
                 problems.add(&prefix.site, fault);
             }
             continue;
@@ -164,7 +168,9 @@ fn classic(
 fn is_possible(policy: &Policy) -> bool {
     let plans = std::iter::once(policy.plan()).chain(policy.overrides().map(|(_, plan)| plan));
     plans.into_iter().all(|plan| match plan.limits() {
-        [limit] => limit.algorithm() == Algorithm::TokenBucket && limit.rate().is_some_and(|rate| !rate.is_zero()),
+        [limit] => {
+            limit.algorithm() == Algorithm::TokenBucket && limit.rate().is_some_and(|rate| !rate.is_zero())
+        }
         _ => false,
     })
 }
@@ -245,7 +251,8 @@ impl Choice for OnDamage {
 
 impl Choice for Layout {
     const WHAT: &'static str = "layout";
-    const WORDS: &'static [(&'static str, Self)] = &[("tidegate", Layout::Tidegate), ("classic", Layout::Classic)];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("tidegate", Layout::Tidegate), ("classic", Layout::Classic)];
     const EXPECTED: &'static str = "tidegate or classic";
 }
 
@@ -260,4 +267,3 @@ pub(super) fn address(text: &str) -> Result<String, Fault> {
     }
     Ok(text.to_owned())
 }
-

@@ -47,6 +47,9 @@ impl Status {
 
     /// Of a decision; `over` as it counts for the request.
     pub fn of(policy: &Policy, key: &[u8], decision: &Decision, over: bool) -> Self {
+        if !decision.is_metered() {
+            return Status::UNMET;
+        }
         let index = decision.bound_by();
         let limit = &policy.plan_for(key).limits()[index];
         Status {

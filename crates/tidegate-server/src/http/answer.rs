@@ -26,9 +26,9 @@ pub struct Answer<'a> {
     /// Its capacity, or its limit per window.
     #[schema(example = 100)]
     limit: u64,
-    /// What is left of it, rounded down.
-    #[schema(example = 99)]
-    remaining: u64,
+    /// What is left of it, rounded down; null if the store did not answer and nothing was counted.
+    #[schema(required = true, example = 99)]
+    remaining: Option<u64>,
     /// Wait until the same check is admitted, if nothing else happens: 0 if it was, null if never.
     #[schema(value_type = Option<u64>, required = true, example = 0)]
     retry_after_ms: Option<u128>,
@@ -38,7 +38,11 @@ pub struct Answer<'a> {
     /// How long admitted work should wait, so that it leaves evenly spaced. Leaky buckets ask for it.
     #[schema(value_type = u64, example = 0)]
     delay_ms: u128,
-    /// Every limit's own figures, in the order of the policy. An overloaded store tells of the first only.
+    /// There, and true, if the store that all instances share did not answer: the figures are this instance's own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    degraded: bool,
+    /// Every limit's own figures, in the order of the policy; none if nothing was counted. An overloaded store tells of the first only.
     #[schema(value_type = Vec<LimitAnswer>)]
     limits: Parts<'a>,
 }
@@ -104,15 +108,18 @@ struct Parts<'a>(&'a View<'a>);
 
 impl Serialize for Parts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.parts().map(|Part { name, limit, decision, cut }| LimitAnswer {
-            name,
-            algorithm: limit.algorithm().name(),
-            limit: decision.limit().get(),
-            remaining: decision.remaining(),
-            retry_after_ms: millis(decision.retry_after()),
-            reset_after_ms: millis(decision.reset_after()),
-            delay_ms: decision.delay().as_millis_ceil(),
-            cut,
+        let told = if self.0.decision().is_metered() { usize::MAX } else { 0 };
+        serializer.collect_seq(self.0.parts().take(told).map(|Part { name, limit, decision, cut }| {
+            LimitAnswer {
+                name,
+                algorithm: limit.algorithm().name(),
+                limit: decision.limit().get(),
+                remaining: decision.remaining(),
+                retry_after_ms: millis(decision.retry_after()),
+                reset_after_ms: millis(decision.reset_after()),
+                delay_ms: decision.delay().as_millis_ceil(),
+                cut,
+            }
         }))
     }
 }
@@ -127,10 +134,11 @@ impl<'a> From<&'a View<'a>> for Answer<'a> {
             policy: view.policy().name(),
             bound_by: view.bound_by(),
             limit: binding.limit().get(),
-            remaining: binding.remaining(),
+            remaining: decision.is_metered().then(|| binding.remaining()),
             retry_after_ms: millis(binding.retry_after()),
             reset_after_ms: millis(binding.reset_after()),
             delay_ms: decision.delay().as_millis_ceil(),
+            degraded: decision.is_degraded(),
             limits: Parts(view),
         }
     }

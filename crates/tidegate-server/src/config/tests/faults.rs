@@ -217,7 +217,7 @@ fn a_limit_of_nothing_is_taken_and_said() {
 #[test]
 fn the_frame_around_policies() {
     let right = "policies: {p: {limits: [{algorithm: gcra, rate: 1/s, burst: 1}]}}";
-    let table: [(&str, &[&str]); 12] = [
+    let table: [(&str, &[&str]); 16] = [
         ("{}", &["1: policies is missing (give at least one: policies: {api: ...})"]),
         ("[]", &["1: a list where a mapping belongs (write policies: {...})"]),
         ("policies:", &["1: policies: no value (write a policy, e.g. api: {limits: [...]})"]),
@@ -241,8 +241,37 @@ fn the_frame_around_policies() {
         ),
         ("store: memroy\nRIGHT", &[r#"1: store: "memroy": unknown store (did you mean memory?)"#]),
         (
-            "store: redis://h:6379\nRIGHT",
-            &[r#"1: store: "redis://h:6379": this version keeps state in memory only (write memory)"#],
+            "store: http://h:6379\nRIGHT",
+            &[
+                r#"1: store: "http://h:6379": unknown store (write memory, or an address such as redis://host:6379/0)"#,
+            ],
+        ),
+        (
+            "redis: {replica: 6/5, on_store_error: maybe}\nRIGHT",
+            &[
+                r#"1: redis.replica: "6/5": not one of so many instances (write a number of how many, e.g. 2/5, at most 10000/10000)"#,
+                r#"1: redis.on_store_error: "maybe": unknown choice (write allow, deny or local)"#,
+            ],
+        ),
+        (
+            "policies: {a: {layout: classic, limits: [{algorithm: gcra, rate: 1/s, burst: 2}]}}",
+            &[
+                "1: policies.a.layout: \"classic\": the classic layout keeps one token_bucket that refills, for every key \
+                 (remove it, or give one such limit)",
+            ],
+        ),
+        (
+            "policies: {a: {key_prefix: x, limits: [{algorithm: gcra, rate: 1/s, burst: 2}]}}",
+            &[
+                "1: policies.a.key_prefix: \"x\": only layout: classic names its keys itself (remove it, or give layout: \
+                 classic)",
+            ],
+        ),
+        (
+            "policies: {a: &p {layout: classic, limits: [{algorithm: token_bucket, capacity: 1, refill: 1/s}]}, b: *p}",
+            &[
+                "1: policies.b.layout: \"classic\": policy \"a\" keeps its buckets under \"tb:\" too (give one of them another key_prefix)",
+            ],
         ),
         (
             "memory: {max_keys: 0, on_full: drop}\nheaders: {family: xratelimit, reset: seconds, foo: 1}\nlimits: []\nRIGHT",

@@ -40,7 +40,7 @@ policies:
     assert_eq!(figures(&config, "user:42"), ["token_bucket 100 10/s", "fixed_window 10000 1d"]);
     assert_eq!(figures(&config, "user:vip"), ["token_bucket 1000 100/s", "fixed_window 10000 1d"]);
     assert_eq!(figures(&config, "acme:7"), ["token_bucket 100 10/s", "fixed_window 5 1d"]);
-    assert_eq!(config.store(), StoreSettings::default());
+    assert_eq!(*config.store(), StoreSettings::default());
     assert_eq!(config.headers(), HeaderSettings::default());
 }
 
@@ -113,7 +113,7 @@ fn settings_are_read_and_have_defaults() {
         "store: memory\nmemory: {{max_keys: 5, on_full: refuse_new}}\nheaders: {{family: x-ratelimit, reset: epoch}}\n{policies}"
     ));
     assert_eq!((config.store().max_keys(), config.store().on_full()), (Some(5), OnFull::RefuseNew));
-    assert_eq!(config.store().kind(), StoreKind::Memory);
+    assert_eq!(*config.store().kind(), StoreKind::Memory);
     let expected = HeaderSettings { family: HeaderFamily::XRateLimit, reset: ResetStyle::Epoch };
     assert_eq!(config.headers(), expected);
     assert_eq!(read(&format!("headers: {{family: ietf}}\n{policies}")).headers().family, HeaderFamily::Ietf);
@@ -211,4 +211,31 @@ policies:
         found,
         ["warning: policies.p.overrides[\"*\"]: matches every key: the policy's own figures are never used"]
     );
+}
+
+#[test]
+fn a_shared_store_and_what_is_answered_without_it() {
+    let config = Config::parse(
+        "store: redis+cluster://a,b\n\
+         redis: {prefix: p, timeout: 20ms, on_store_error: allow, replica: 2/5, partition: all, on_damaged: start_anew}\n\
+         policies:\n\
+        \x20 api: {layout: classic, key_prefix: 'b:', limits: [{algorithm: token_bucket, capacity: 5, refill: 1/s}]}\n\
+        \x20 login: {on_store_error: deny, limits: [{algorithm: fixed_window, limit: 5, window: 1d}]}\n",
+        "t.yaml",
+    )
+    .unwrap();
+    let store = config.store();
+    assert_eq!(*store.kind(), StoreKind::Shared("redis+cluster://a,b".to_owned()));
+    let expected = SharedStore {
+        prefix: Some("p".to_owned()),
+        timeout: Some(std::time::Duration::from_millis(20)),
+        on_store_error: OnOutage::Allow,
+        on_store_error_of: [("login".to_owned(), OnOutage::Deny)].into(),
+        replica: Some("2/5".to_owned()),
+        partition: Some("all".to_owned()),
+        on_damaged: OnDamage::StartAnew,
+        classic: [("api".to_owned(), "b:".to_owned())].into(),
+    };
+    assert_eq!(*store.shared(), expected);
+    assert!(!format!("{config:?}").contains("cluster://"), "it may hold a password");
 }

@@ -90,7 +90,8 @@ pub(in crate::resp) fn tell(reply: &mut Reply<'_>, policy: &Policy, decision: &D
     reply.array(8);
     reply.integer(i64::from(decision.is_allowed()));
     reply.integer(amount(decision.limit().get()));
-    reply.integer(amount(decision.remaining()));
+    // -1 stands for what is not known.
+    reply.integer(if decision.is_metered() { amount(decision.remaining()) } else { -1 });
     reply.integer(wait(decision.retry_after().map(Wait::as_millis_ceil)));
     reply.integer(wait(decision.reset_after().map(Wait::as_millis_ceil)));
     reply.integer(wait(Some(decision.delay().as_millis_ceil())));

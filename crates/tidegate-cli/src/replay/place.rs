@@ -1,0 +1,125 @@
+//! Where a replay keeps its state: in memory, or in a store that it leaves as it found it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidegate::clock::ManualClock;
+use tidegate::store::StoreError;
+use tidegate::{Decision, Limiter, MemoryStore, Policy, PolicyHandle, PolicySet};
+use tidegate_redis::{OnStoreError, RedisStore, RedisStoreBuilder};
+use tokio::runtime::Runtime;
+
+use crate::trace::TraceCheck;
+
+/// How long the server keeps what nobody touches: virtual time outruns its clock.
+const SPARE: Duration = Duration::from_secs(24 * 3600);
+/// How long an answer is waited for: a replay has time.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The limiter of a replay.
+pub(super) enum Place {
+    Memory(Limiter, Vec<PolicyHandle>),
+    Shared(Box<Shared>),
+}
+
+/// Keys by the places of their policies.
+type Charged = BTreeSet<(usize, Box<[u8]>)>;
+
+/// A limiter over a store that is somewhere else.
+pub(super) struct Shared {
+    runtime: Runtime,
+    store: RedisStore,
+    policies: PolicySet,
+    handles: Vec<PolicyHandle<RedisStore>>,
+    /// The keys that were charged, by the places of their policies: what is to be removed.
+    charged: Mutex<Charged>,
+}
+
+impl Place {
+    pub(super) fn memory(policies: PolicySet) -> Self {
+        let store = MemoryStore::builder().spare(Duration::MAX).build();
+        let limiter = Limiter::builder(policies).store(store).clock(ManualClock::default()).build();
+        let handles = handles(&limiter);
+        Place::Memory(limiter, handles)
+    }
+
+    /// Opens the store, under a prefix that nobody else has.
+    pub(super) fn shared(policies: PolicySet, store: RedisStoreBuilder) -> Result<Self, StoreError> {
+        let failed = |reason: String| StoreError { store: "of the replay".to_owned(), reason };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.map_err(|error| failed(error.to_string()))?;
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| failed(error.to_string()))?;
+        let store = store
+            .prefix(format!("tidegate:replay:{:016x}", u64::from_ne_bytes(random)))
+            .spare(SPARE)
+            .timeout(TIMEOUT)
+            .on_store_error(OnStoreError::Deny);
+        let store = runtime.block_on(store.open())?;
+        let limiter = Limiter::builder(policies.clone()).store(store.clone()).clock(ManualClock::default());
+        let handles = handles(&limiter.build());
+        let shared = Shared { runtime, store, policies, handles, charged: Mutex::default() };
+        Ok(Place::Shared(Box::new(shared)))
+    }
+
+    #[inline]
+    pub(super) fn decide(&self, check: &TraceCheck) -> Result<Decision, StoreError> {
+        match self {
+            Place::Memory(_, handles) => Ok(handles[check.policy].check_at(&check.key, check.cost, check.at)),
+            Place::Shared(shared) => shared.decide(check),
+        }
+    }
+
+    /// States held: one for each (policy, key) that was ever charged.
+    pub(super) fn states(&self) -> u64 {
+        match self {
+            Place::Memory(limiter, _) => limiter.store().keys(),
+            Place::Shared(shared) => shared.charged().len() as u64,
+        }
+    }
+}
+
+impl Shared {
+    fn decide(&self, check: &TraceCheck) -> Result<Decision, StoreError> {
+        let decision = self.handles[check.policy].check_at(&check.key, check.cost, check.at);
+        let decision = self.runtime.block_on(decision)?;
+        if decision.charged() > 0 {
+            self.charged().insert((check.policy, check.key.clone()));
+        }
+        Ok(decision)
+    }
+
+    fn charged(&self) -> MutexGuard<'_, Charged> {
+        self.charged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whatever becomes of a replay, nothing of it stays in the store.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let charged = std::mem::take(&mut *self.charged());
+        let policies: Vec<&Policy> = self.policies.iter().map(|policy| &**policy).collect();
+        let keys: Vec<(&Policy, &[u8])> =
+            charged.iter().map(|(place, key)| (policies[*place], &key[..])).collect();
+        if let Err(error) = self.runtime.block_on(self.store.remove(&keys)) {
+            // They go by themselves after a day.
+            eprintln!("tidegate: the replay's keys could not be removed, and expire within a day: {error}");
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Place::Memory(..) => "Memory",
+            Place::Shared(_) => "Shared",
+        })
+    }
+}
+
+fn handles<S: tidegate::store::Store>(limiter: &Limiter<S>) -> Vec<PolicyHandle<S>> {
+    let policies = limiter.policies();
+    policies.iter().filter_map(|policy| limiter.policy(policy.name()).ok()).collect()
+}
