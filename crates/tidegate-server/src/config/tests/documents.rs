@@ -121,7 +121,9 @@ fn every_field_of_the_schema_is_read_and_explained() {
     let homes = [
         (&schema, json!(null)),
         (&schema["$defs"]["Memory"], json!("memory")),
+        (&schema["$defs"]["Redis"], json!("redis")),
         (&schema["$defs"]["Headers"], json!("headers")),
+        (&schema["$defs"]["Policy"], json!("policy")),
         (figures, json!("limit")),
         (&schema["$defs"]["Rule"], json!("rule")),
         (&schema["$defs"]["Match"], json!("match")),
@@ -141,6 +143,7 @@ fn every_field_of_the_schema_is_read_and_explained() {
                 Some("domain") => json!({ "envoy": { "edge": nothing } }),
                 Some("descriptor") => json!({ "envoy": { "edge": [nothing] } }),
                 Some(home @ ("match" | "cost")) => json!({ "rules": [{ home: nothing }] }),
+                Some("policy") => json!({ "policies": { "p": nothing } }),
                 Some("limit") => json!({ "policies": { "p": { "limits": [nothing] } } }),
                 Some(home) => json!({ home: nothing }),
             };
@@ -149,5 +152,5 @@ fn every_field_of_the_schema_is_read_and_explained() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 7 + 2 + 2 + 8 + 7 + 4 + 3 + 2 + 2 + 12);
+    assert_eq!(seen, 8 + 2 + 6 + 2 + 5 + 8 + 7 + 4 + 3 + 2 + 2 + 12);
 }

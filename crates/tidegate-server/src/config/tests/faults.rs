@@ -250,7 +250,7 @@ fn the_frame_around_policies() {
             "redis: {replica: 6/5, on_store_error: maybe}\nRIGHT",
             &[
                 r#"1: redis.replica: "6/5": not one of so many instances (write a number of how many, e.g. 2/5, at most 10000/10000)"#,
-                r#"1: redis.on_store_error: "maybe": unknown choice (write allow, deny or local)"#,
+                r#"1: redis.on_store_error: "maybe": unknown choice (use allow, deny or local)"#,
             ],
         ),
         (
