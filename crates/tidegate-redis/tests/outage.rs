@@ -181,3 +181,89 @@ async fn a_server_without_room_is_out_as_well() {
     assert!(error.reason.contains("OOM"), "{error}");
     assert_eq!(passes(&node.policy("local"), "ann", 20).await, 12);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_server_lets_nothing_pass_that_it_does_not_count() {
+    let server = Server::start(Program::Redis7);
+    let store = RedisStore::builder(server.url())
+        .timeout(Duration::from_millis(200))
+        .on_store_error(OnStoreError::Deny)
+        .open()
+        .await
+        .unwrap();
+    let policy = Policy::single("api", Limit::token_bucket(2_000, Rate::ZERO)).unwrap();
+    let limiter = Limiter::builder(policy).store(store).clock(ManualClock::new(NOW)).build();
+    let mut tasks = Vec::new();
+    for _ in 0..16 {
+        let api = limiter.policy("api").unwrap();
+        tasks.push(tokio::spawn(async move {
+            let (mut admitted, mut unknown) = (0, 0);
+            for _ in 0..100 {
+                match api.check("all", 1).await {
+                    Ok(decision) => admitted += u64::from(decision.is_allowed()),
+                    Err(_) => unknown += 1,
+                }
+            }
+            (admitted, unknown)
+        }));
+    }
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        server.freeze();
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        server.thaw();
+    }
+    let (mut admitted, mut unknown) = (0, 0);
+    for task in tasks {
+        let (passed, lost) = task.await.unwrap();
+        (admitted, unknown) = (admitted + passed, unknown + lost);
+    }
+    let api = limiter.policy("api").unwrap();
+    let mut left = None;
+    while left.is_none() {
+        left = api.peek("all").await.ok().map(|decision| decision.remaining());
+    }
+    let charged = 2_000 - left.unwrap();
+    assert!(admitted <= charged, "{admitted} passed, and {charged} were counted");
+    assert!(charged <= admitted + unknown, "{charged} were counted of {admitted} and {unknown} unknown");
+    assert!(unknown > 0, "it was frozen, and nobody noticed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_thousand_checks_at_once_share_two_connections() {
+    let server = Server::start(Program::Redis7);
+    let store = RedisStore::builder(server.url()).timeout(Duration::from_secs(20)).open().await.unwrap();
+    let policy = Policy::single("api", Limit::token_bucket(5_000, Rate::ZERO)).unwrap();
+    let limiter = Limiter::builder(policy).store(store).clock(ManualClock::new(NOW)).build();
+    let tasks: Vec<_> = (0..2_000)
+        .map(|_| {
+            let api = limiter.policy("api").unwrap();
+            tokio::spawn(async move { api.check("all", 1).await.unwrap() })
+        })
+        .collect();
+    let clients: usize = server.info("connected_clients").unwrap().parse().unwrap();
+    // One of them asks how many there are.
+    assert!(clients <= 3, "{clients} connections");
+    for task in tasks {
+        let decision = task.await.unwrap();
+        assert!(decision.is_allowed() && !decision.is_degraded());
+    }
+    assert_eq!(limiter.policy("api").unwrap().peek("all").await.unwrap().remaining(), 3_000);
+}
+
+#[tokio::test]
+async fn waiting_works_over_the_server_too() {
+    let server = Server::start(Program::Redis7);
+    let node = Node::new(RedisStore::builder(server.url())).await;
+    let local = node.policy("local");
+    local.acquire("ann", 12).await.unwrap();
+    let second = tokio::spawn(local.acquire("ann", 3));
+    // Until it waits, plain checks are not told of it.
+    while local.check("ann", 1).await.unwrap().retry_after().unwrap().as_micros() < 500_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!second.is_finished());
+    node.clock.advance(Duration::from_millis(500));
+    assert!(second.await.unwrap().unwrap().is_allowed());
+    assert_eq!(local.peek("ann").await.unwrap().remaining(), 0);
+}
