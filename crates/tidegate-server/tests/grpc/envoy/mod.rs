@@ -7,6 +7,7 @@ mod process;
 use std::time::Duration;
 
 use reqwest::{Client, Response};
+use tidegate_server::Stopped;
 
 use super::server::{Server, metrics, start, start_at};
 use echo::Echo;
@@ -186,4 +187,19 @@ async fn while_the_server_is_away_requests_pass() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_server_is_away_requests_fail_if_so_wished() {
     dies_and_comes_back(Setup::of(denying).await, 500).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn told_to_stop_the_server_is_let_go() {
+    let Setup { config, server, envoy, url, client } = Setup::of(denying).await;
+    let ask = async || client.get(&url).header("x-api-key", "acme").send().await.unwrap().status().as_u16();
+    assert_eq!(ask().await, 200);
+    let Server { client: seen, stop, stopped } = server;
+    stop.send(()).unwrap();
+    // Envoy keeps its connection for as long as it may: were it not told, this would take the whole grace.
+    assert_eq!(stopped.await.unwrap(), Stopped::Drained, "{}", envoy.said());
+    let again = start_at(&config, seen.address).await;
+    let setup = Setup { config, server: again, envoy, url, client };
+    let told = async || setup.get("new", 0).await.header("x-ratelimit-limit").is_some();
+    setup.until("it is asked again", told).await;
 }
