@@ -79,7 +79,7 @@ impl Cluster {
         shared.renew(map);
         for node in shared.view.load().nodes.values() {
             // One that cannot be reached is known as such from now on; its replica may be about to take its place.
-            let _ = node.first_connection(options.connect_within).await;
+            let _ = node.first_connection().await;
         }
         let shared = Arc::new(shared);
         let keeper = tokio::spawn(Arc::clone(&shared).keep());

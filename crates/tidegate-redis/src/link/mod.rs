@@ -249,7 +249,7 @@ impl Servers {
             Place::Cluster(seeds) => return Cluster::start(seeds, login, options).await.map(Self::Cluster),
         };
         let node = Node::start(Way { door, login }, options);
-        node.first_connection(options.connect_within).await?;
+        node.first_connection().await?;
         Ok(Self::One(Arc::new(node)))
     }
 

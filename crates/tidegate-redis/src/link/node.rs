@@ -80,10 +80,9 @@ impl Node {
         self.ways.name.clone()
     }
 
-    /// Waits for a connection, or for why there is none.
-    pub async fn first_connection(&self, within: Duration) -> Result<(), String> {
-        let first = &self.ways.lanes[0];
-        tokio::time::timeout(within, first.attempt()).await.unwrap_or_else(|_| Err(first.trouble()))
+    /// Waits for a connection, or for why there is none: no longer than an attempt to connect may take.
+    pub async fn first_connection(&self) -> Result<(), String> {
+        self.ways.lanes[0].attempt().await
     }
 
     /// Runs a script that the server may not know yet, `before` it the command that must stand just before it

@@ -190,7 +190,7 @@ impl Shared {
 
 async fn connected(host: Host, login: &Arc<Login>, options: &Options) -> Result<Master, String> {
     let node = Node::start(Way { door: Door::Host(host.clone()), login: Arc::clone(login) }, options);
-    node.first_connection(options.connect_within).await?;
+    node.first_connection().await?;
     Ok(Master { host, node: Arc::new(node) })
 }
 

@@ -332,6 +332,10 @@ async fn links_that_cannot_be_opened_say_why() {
     );
     let said = why(&format!("redis://:s3cret@{address}/99")).await;
     assert!(said.contains("DB index is out of range"), "{said}");
+    let silent = Proxy::to(address);
+    silent.set(Mischief::BlackHole);
+    let said = why(&silent.url()).await;
+    assert!(said.ends_with(": no connection within 1s"), "{said}");
     server.kill();
     let said = why(&format!("redis://{address}")).await;
     assert!(said.contains("Connection refused"), "{said}");
