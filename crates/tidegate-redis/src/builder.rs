@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use tidegate::store::StoreError;
+use tokio::runtime::Handle;
 
 use crate::address::{Address, AddressError};
 use crate::engine::{Engine, OnDamaged};
 use crate::fallback::{Fallback, OnStoreError, Replica};
+use crate::gather::Gather;
 use crate::link::discipline::Discipline;
 use crate::link::{Link, Options};
 use crate::names::Names;
@@ -141,6 +143,8 @@ impl RedisStoreBuilder {
             timeout: self.timeout,
             on_damaged: self.on_damaged,
             classic: self.classic,
+            gather: Gather::default(),
+            runtime: Handle::current(),
         };
         engine.probe(options.connect_within).await.map_err(|reason| failed(address.to_string(), reason))?;
         let discipline = Discipline::start(&engine.link).await;

@@ -23,11 +23,8 @@ pub(crate) fn is_possible(plan: &Plan) -> bool {
 
 impl Engine {
     /// Decides a check of a classic bucket.
-    pub(crate) async fn check_classic(
-        &self,
-        question: &Question,
-        now: Timestamp,
-    ) -> Result<Decision, Trouble> {
+    pub(crate) async fn check_classic(&self, question: &Question) -> Result<Decision, Trouble> {
+        let now = question.now;
         let deed = match question.ask {
             Ask::Exactly(cost) => Deed::Check(cost.get()),
             Ask::UpTo(most) => Deed::UpTo(most.get()),

@@ -7,10 +7,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tidegate::store::{Ask, Grouping};
 use tidegate::{Decision, KeyState, Penalty, Plan, Timestamp, Units};
+use tokio::runtime::Handle;
 
 use crate::change::{Life, Seen, foreign_logs};
 use crate::decide::{self, Shared, state_of};
 use crate::fallback::Charged;
+use crate::gather::Gather;
 use crate::link::{Failure, Link};
 use crate::names::Names;
 use crate::prepared::Prepared;
@@ -44,6 +46,9 @@ pub(crate) struct Engine {
     pub(crate) on_damaged: OnDamaged,
     /// The policies kept in the classic layout, and what the names of their buckets begin with.
     pub(crate) classic: HashMap<String, String>,
+    pub(crate) gather: Gather,
+    /// Where calls go on that nobody may be waiting for.
+    pub(crate) runtime: Handle,
 }
 
 /// A check on its way.
@@ -53,6 +58,8 @@ pub(crate) struct Question {
     /// The record's name.
     pub(crate) record: Vec<u8>,
     pub(crate) ask: Ask,
+    /// The instant it is asked at.
+    pub(crate) now: Timestamp,
 }
 
 /// Why there is no answer.
@@ -111,7 +118,7 @@ impl Question {
             Ask::Exactly(cost) => script::Ask::Exactly(cost.get()),
             Ask::UpTo(most) => script::Ask::UpTo(most.get()),
         };
-        Item { plan: Arc::clone(&self.plan), keys: self.keys(), ask, whole_logs: false }
+        Item { plan: Arc::clone(&self.plan), keys: self.keys(), ask, now: self.now, whole_logs: false }
     }
 
     fn charges(&self) -> bool {
@@ -130,16 +137,12 @@ impl Question {
 
 impl Engine {
     /// Decides checks that are independent of one another, in order, those of one record one after the other.
-    pub(crate) async fn each(
-        &self,
-        now: Timestamp,
-        questions: &[Question],
-    ) -> Vec<Result<Decision, Trouble>> {
+    pub(crate) async fn each(&self, questions: &[Question]) -> Vec<Result<Decision, Trouble>> {
         let mut answers: Vec<Option<Result<Decision, Trouble>>> = questions.iter().map(|_| None).collect();
         let mut open: Vec<usize> = (0..questions.len()).collect();
         for _ in 0..MOST_TRIES {
             let batches = self.batches(questions, &open);
-            let asked = batches.iter().map(|batch| self.batch(questions, batch, now));
+            let asked = batches.iter().map(|batch| self.batch(questions, batch));
             let told = join_all(asked).await;
             open.clear();
             for (place, told) in batches.into_iter().flatten().zip(told.into_iter().flatten()) {
@@ -147,9 +150,9 @@ impl Engine {
                 let answer = match told {
                     Ok(Told::Answered(decision)) => Some(Ok(*decision)),
                     Ok(Told::Decided { admitted, kept, logs }) => {
-                        Some(question.decision(now, admitted, &kept, logs))
+                        Some(question.decision(admitted, &kept, logs))
                     }
-                    Ok(Told::Foreign) => self.meet_foreign(question, now).await.transpose(),
+                    Ok(Told::Foreign) => self.meet_foreign(question).await.transpose(),
                     Err(trouble) => Some(Err(trouble)),
                 };
                 match answer {
@@ -170,14 +173,16 @@ impl Engine {
     }
 
     /// Checks that go out together: those of one slot and of one plan that has a script of its own, and all others of
-    /// a slot; each in its order.
+    /// a slot and an instant; each in its order.
     fn batches(&self, questions: &[Question], open: &[usize]) -> Vec<Vec<usize>> {
-        let mut batches: Vec<((*const Prepared, u16), Vec<usize>)> = Vec::new();
+        type Of = (*const Prepared, Option<Timestamp>, u16);
+        let mut batches: Vec<(Of, Vec<usize>)> = Vec::new();
         for place in open {
-            let Question { plan, record, .. } = &questions[*place];
+            let Question { plan, record, now, .. } = &questions[*place];
             let alone = plan.swift.is_some() || plan.is_classic;
             let script = if alone { Arc::as_ptr(plan) } else { std::ptr::null() };
-            let of = (script, self.link.slot_for(record));
+            // A script of a plan's own takes the instant of each check.
+            let of = (script, (!alone).then_some(*now), self.link.slot_for(record));
             match batches.iter_mut().find(|(other, _)| *other == of) {
                 Some((_, batch)) => batch.push(*place),
                 None => batches.push((of, vec![*place])),
@@ -187,24 +192,19 @@ impl Engine {
     }
 
     /// What the server says of the checks at `places`, which go out together.
-    async fn batch(
-        &self,
-        questions: &[Question],
-        places: &[usize],
-        now: Timestamp,
-    ) -> Vec<Result<Told, Trouble>> {
+    async fn batch(&self, questions: &[Question], places: &[usize]) -> Vec<Result<Told, Trouble>> {
         let mut told = Vec::with_capacity(places.len());
         if places.iter().all(|place| questions[*place].plan.is_classic) {
             for place in places {
                 told.push(
-                    self.check_classic(&questions[*place], now).await.map(|it| Told::Answered(Box::new(it))),
+                    self.check_classic(&questions[*place]).await.map(|it| Told::Answered(Box::new(it))),
                 );
             }
             return told;
         }
         for places in places.chunks(MOST_A_CALL) {
             let items: Vec<Item> = places.iter().map(|place| questions[*place].item()).collect();
-            match self.ask(&self.call_for(&items, now), &items).await {
+            match self.ask(&self.call_for(&items), &items).await {
                 Ok(said) => told.extend(said.into_iter().map(Ok)),
                 Err(trouble) => told.extend(places.iter().map(|_| Err(trouble.clone()))),
             }
@@ -213,16 +213,18 @@ impl Engine {
     }
 
     /// The call that decides checks each for itself: by the script made for their plan, if there is one.
-    fn call_for(&self, items: &[Item], now: Timestamp) -> Call {
+    fn call_for(&self, items: &[Item]) -> Call {
+        let now = items.first().map_or(Timestamp::EPOCH, |item| item.now);
         match items.first().map(|item| &*item.plan) {
-            Some(Prepared { swift: Some(swift), tag, .. }) => swift.call(tag, items, now, self.spare),
+            Some(Prepared { swift: Some(swift), tag, .. }) => swift.call(tag, items, self.spare),
             _ => script::check(items, now, self.spare, Mode::Each),
         }
     }
 
     /// What a check is answered whose record stands under other figures; `None` if it is to be asked again, the
     /// record having been put under those in force.
-    async fn meet_foreign(&self, question: &Question, now: Timestamp) -> Result<Option<Decision>, Trouble> {
+    async fn meet_foreign(&self, question: &Question) -> Result<Option<Decision>, Trouble> {
+        let now = question.now;
         let seen = self.look(question, now).await?;
         if !question.charges() {
             return Ok(Some(decide::foresee(&question.plan.plan, &seen.state, now, question.ask)));
@@ -390,9 +392,9 @@ impl Engine {
     }
 
     /// The call that decides checks of one plan.
-    pub(crate) fn wire(&self, now: Timestamp, questions: &[Question]) -> Call {
+    pub(crate) fn wire(&self, questions: &[Question]) -> Call {
         let items: Vec<Item> = questions.iter().map(Question::item).collect();
-        self.call_for(&items, now)
+        self.call_for(&items)
     }
 
     async fn ask(&self, call: &Call, items: &[Item]) -> Result<Vec<Told>, Trouble> {
@@ -412,13 +414,12 @@ impl Engine {
 impl Question {
     fn decision(
         &self,
-        now: Timestamp,
         admitted: bool,
         kept: &[u8],
         logs: Vec<crate::record::KeptLog>,
     ) -> Result<Decision, Trouble> {
         let mut state = state_of(&self.plan, kept, logs).map_err(|damage| self.damaged(damage))?;
-        let decision = decide::decide(&self.plan.plan, &mut state, now, self.ask);
+        let decision = decide::decide(&self.plan.plan, &mut state, self.now, self.ask);
         if decision.is_allowed() != admitted {
             return Err(Trouble::Disagreement { record: self.name() });
         }

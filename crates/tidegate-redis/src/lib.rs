@@ -10,6 +10,7 @@ mod decide;
 mod engine;
 mod fallback;
 #[allow(dead_code)] // until the store stands on all of it
+mod gather;
 mod link;
 mod names;
 mod prepared;

@@ -42,9 +42,9 @@ impl Engine {
         let Ok(policy) = policy.build().map(Arc::new) else { return Ok(()) };
         let plan = Arc::new(Prepared::new(&policy, policy.plan(), false));
         let record = self.names.record("probe", b"tidegate probe");
-        let question = Question { plan, record, ask: Ask::Exactly(Cost::ONE) };
         let now = Timestamp::EPOCH;
-        self.each(now, std::slice::from_ref(&question)).await.remove(0)?;
+        let question = Question { plan, record, ask: Ask::Exactly(Cost::ONE), now };
+        self.each(std::slice::from_ref(&question)).await.remove(0)?;
         self.change(now, &question, Deed::Charge(1)).await?;
         self.forget(now, &question).await?;
         Ok(())

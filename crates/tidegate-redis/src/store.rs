@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate::clock::FollowerClock;
 use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
@@ -57,6 +58,12 @@ impl RedisStore {
         self.discipline.clock()
     }
 
+    /// By how much [`clock`](Self::clock) may have differed from the server's when it started: half the time that an
+    /// answer took.
+    pub fn clock_error(&self) -> Duration {
+        self.discipline.error()
+    }
+
     /// Whether keys are spread over the slots of a cluster, so that checks of several keys cannot be decided as one.
     pub fn is_spread(&self) -> bool {
         self.engine.link.is_cluster() && !self.engine.names.are_together()
@@ -92,7 +99,7 @@ impl RedisStore {
         self.fallback.set(otherwise, of);
     }
 
-    fn question(&self, check: &Check<'_>) -> Question {
+    fn question(&self, now: Timestamp, check: &Check<'_>) -> Question {
         let Check { policy, key, ask } = *check;
         let plan = self.shelf.plan_for(policy, key);
         let name = plan.policy().name();
@@ -100,7 +107,7 @@ impl RedisStore {
             Some(prefix) => [prefix.as_bytes(), key].concat(),
             None => self.engine.names.record(name, key),
         };
-        Question { record, plan, ask }
+        Question { record, plan, ask, now }
     }
 
     /// Answers with what `ask` makes of the engine.
@@ -127,20 +134,24 @@ impl Store for RedisStore {
     }
 
     fn check_one(&self, now: Timestamp, check: Check<'_>) -> Answer<Decision> {
-        let (question, fallback) = (self.question(&check), Arc::clone(&self.fallback));
-        self.answer(move |engine| async move { Ok(each(&engine, &fallback, now, &[question]).await?[0]) })
+        let (question, fallback) = (self.question(now, &check), Arc::clone(&self.fallback));
+        self.answer(move |engine| async move {
+            decided(engine.gathered(question.clone()).await, &question, &fallback)
+        })
     }
 
     fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Answer<Decisions> {
-        let questions: Vec<Question> = checks.iter().map(|check| self.question(check)).collect();
+        let questions: Vec<Question> = checks.iter().map(|check| self.question(now, check)).collect();
         let fallback = Arc::clone(&self.fallback);
         self.answer(move |engine| async move {
-            Ok(Decisions::Many(each(&engine, &fallback, now, &questions).await?))
+            let answers = engine.each(&questions).await.into_iter().zip(&questions);
+            let decisions = answers.map(|(answer, question)| decided(answer, question, &fallback));
+            Ok(Decisions::Many(decisions.collect::<Result<_, _>>()?))
         })
     }
 
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Answer<Vec<Decision>> {
-        let questions: Vec<Question> = checks.iter().map(|check| self.question(check)).collect();
+        let questions: Vec<Question> = checks.iter().map(|check| self.question(now, check)).collect();
         let fallback = Arc::clone(&self.fallback);
         self.answer(move |engine| async move {
             match engine.group(now, &questions, grouping).await {
@@ -164,12 +175,12 @@ impl Store for RedisStore {
         key: &[u8],
         adjustment: Adjustment,
     ) -> Answer<Penalty> {
-        let question = self.question(&Check { policy, key, ask: Ask::Exactly(tidegate::Cost::PEEK) });
+        let question = self.question(now, &Check { policy, key, ask: Ask::Exactly(tidegate::Cost::PEEK) });
         self.answer(move |engine| async move {
             match adjustment {
                 Adjustment::Reset => engine.forget(now, &question).await,
                 Adjustment::Credit(Units::ZERO) | Adjustment::Penalize(Units::ZERO) => {
-                    Ok(Penalty::nothing(engine.each(now, &[question]).await.remove(0)?))
+                    Ok(Penalty::nothing(engine.each(&[question]).await.remove(0)?))
                 }
                 Adjustment::Credit(units) => engine.change(now, &question, Deed::Credit(units.get())).await,
                 Adjustment::Penalize(units) => engine.change(now, &question, Deed::Charge(units.get())).await,
@@ -178,7 +189,7 @@ impl Store for RedisStore {
     }
 
     fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Answer<Snapshot> {
-        let question = self.question(&Check { policy, key, ask: Ask::Exactly(tidegate::Cost::PEEK) });
+        let question = self.question(now, &Check { policy, key, ask: Ask::Exactly(tidegate::Cost::PEEK) });
         self.answer(move |engine| async move {
             let state = engine.state(&question, now).await?;
             Ok(Snapshot { plan: question.plan.plan.clone(), state })
@@ -202,28 +213,23 @@ impl Store for RedisStore {
     }
 }
 
-/// The decisions of checks, by the failure policies where the store does not answer.
-async fn each(
-    engine: &Engine,
+/// The decision of a check, by its failure policy where the store does not answer.
+fn decided(
+    answer: Result<Decision, Trouble>,
+    question: &Question,
     fallback: &Fallback,
-    now: Timestamp,
-    questions: &[Question],
-) -> Result<Vec<Decision>, Trouble> {
-    let answers = engine.each(now, questions).await;
-    let mut decisions = Vec::with_capacity(answers.len());
-    for (question, answer) in questions.iter().zip(answers) {
-        decisions.push(match answer {
-            Ok(decision) => {
-                fallback.remember(std::slice::from_ref(question), &[decision], now);
-                decision
-            }
-            Err(trouble) => {
-                let decided = trouble.outage().and_then(|charged| fallback.decide(now, question, charged));
-                decided.ok_or(trouble)?
-            }
-        });
+) -> Result<Decision, Trouble> {
+    match answer {
+        Ok(decision) => {
+            fallback.remember(std::slice::from_ref(question), &[decision], question.now);
+            Ok(decision)
+        }
+        Err(trouble) => {
+            let charged = trouble.outage();
+            let decided = charged.and_then(|charged| fallback.decide(question.now, question, charged));
+            decided.ok_or(trouble)
+        }
     }
-    Ok(decisions)
 }
 
 /// What would be sent for checks: for measurements that leave the client out.
@@ -238,8 +244,8 @@ pub struct WireCall {
 impl RedisStore {
     #[doc(hidden)]
     pub fn wire(&self, now: Timestamp, checks: &[Check<'_>]) -> WireCall {
-        let questions: Vec<Question> = checks.iter().map(|check| self.question(check)).collect();
-        let call = self.engine.wire(now, &questions);
+        let questions: Vec<Question> = checks.iter().map(|check| self.question(now, check)).collect();
+        let call = self.engine.wire(&questions);
         WireCall { script: call.script.source, keys: call.keys, args: call.args }
     }
 }

@@ -6,6 +6,8 @@ use crate::resp::Reply;
 use crate::server::{Server, Setup};
 
 /// The slots there are.
+/// So many looks are waited before nodes are introduced once more.
+const AGAIN: u32 = 150;
 const SLOTS: usize = 16_384;
 
 /// A cluster of masters, each with as many replicas.
@@ -99,16 +101,25 @@ impl Cluster {
         for (epoch, node) in self.nodes.iter().enumerate() {
             node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(epoch + 1).to_string()]);
         }
-        for node in &self.nodes[1..] {
+        let introduce = |node: &Server| {
             let (port, bus) = (node.port().to_string(), node.bus_port().to_string());
             let answer = first.command(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
             assert_eq!(answer, Reply::Text("OK".to_owned()));
-        }
+        };
+        self.nodes[1..].iter().for_each(introduce);
         let all = self.nodes.len().to_string();
         for node in &self.nodes {
+            let mut looks = 0;
             until("the nodes know each other", || match self.cluster_info(node, "cluster_known_nodes") {
                 Some(known) if known == all => Ok(()),
-                other => Err(format!("{other:?} of {all}")),
+                other => {
+                    looks += 1;
+                    // A handshake that takes too long, on a machine that is busy, is given up and not begun again.
+                    if looks % AGAIN == 0 {
+                        self.nodes[1..].iter().for_each(introduce);
+                    }
+                    Err(format!("{other:?} of {all}"))
+                }
             });
         }
     }

@@ -3,8 +3,8 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often we look, at most: twenty seconds in all, on a machine that has other things to do too.
-const LOOKS: u32 = 2000;
+/// How often we look, at most: a minute in all, on a machine that has other things to do too.
+const LOOKS: u32 = 6000;
 const BETWEEN: Duration = Duration::from_millis(10);
 
 /// Looks until `seen` says `Ok`, and panics with `what` and the last thing seen when that does not come.

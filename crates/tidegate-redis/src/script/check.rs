@@ -36,6 +36,8 @@ pub(crate) struct Item {
     /// The record's name, then its logs'.
     pub(crate) keys: Vec<Vec<u8>>,
     pub(crate) ask: Ask,
+    /// The instant it is asked at.
+    pub(crate) now: Timestamp,
     /// Whether the answer needs whole logs rather than what a single check's needs.
     pub(crate) whole_logs: bool,
 }

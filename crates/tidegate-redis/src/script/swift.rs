@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use tidegate::{Algorithm, Limit, Plan, Timestamp};
+use tidegate::{Algorithm, Limit, Plan};
 
 use super::{Ask, Call, Item, Script};
 use crate::record::{double, doubles};
@@ -42,7 +42,7 @@ impl Swift {
     }
 
     /// The call that decides `items`, which are all of the plan tagged `tag`.
-    pub(crate) fn call(&self, tag: &[u8], items: &[Item], now: Timestamp, spare: u64) -> Call {
+    pub(crate) fn call(&self, tag: &[u8], items: &[Item], spare: u64) -> Call {
         let mut args = Vec::with_capacity(2 + items.len());
         args.extend([tag.to_vec(), self.figures.clone()]);
         args.extend(items.iter().map(|item| {
@@ -50,7 +50,7 @@ impl Swift {
                 Ask::Exactly(cost) => (cost, 0.0),
                 Ask::UpTo(most) => (most, 1.0),
             };
-            packed(&[double(now.as_micros()), double(spare), double(cost), up_to])
+            packed(&[double(item.now.as_micros()), double(spare), double(cost), up_to])
         }));
         let script = if items.len() == 1 { self.one } else { self.many };
         Call { script, keys: items.iter().flat_map(|item| item.keys.iter().cloned()).collect(), args }
