@@ -147,6 +147,26 @@ impl Server {
         line.map(|value| value.trim().to_owned())
     }
 
+    /// Waits until its replicas, of which there is one at least, have said that they have all that was written up to
+    /// now. (`WAIT` on a connection of its own asks for nothing that others wrote.)
+    pub fn wait_until_replicated(&self) {
+        let number = |text: Option<String>| text.and_then(|text| text.parse::<u64>().ok());
+        let written = number(self.info("master_repl_offset"));
+        until("the replicas have everything", || {
+            let replicas = number(self.info("connected_slaves")).unwrap_or_default();
+            let seen: Vec<_> = (0..replicas).map(|index| self.offset_of_replica(index)).collect();
+            if !seen.is_empty() && seen.iter().all(|seen| *seen >= written) {
+                return Ok(());
+            }
+            Err(format!("{seen:?} of {written:?}"))
+        });
+    }
+
+    fn offset_of_replica(&self, index: u64) -> Option<u64> {
+        let line = self.info(&format!("slave{index}"))?;
+        line.split(',').find_map(|field| field.strip_prefix("offset=")?.parse().ok())
+    }
+
     /// `SIGSTOP`: it answers nothing, and what is sent waits for it.
     pub fn freeze(&self) {
         self.process().stop();

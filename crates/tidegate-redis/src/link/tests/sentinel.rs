@@ -19,6 +19,7 @@ async fn the_master_is_followed_when_it_is_replaced_and_when_it_is_gone() {
     let mut watching = tokio::task::spawn_blocking(|| Sentinel::start(Program::Redis7, 3)).await.unwrap();
     let link = Arc::new(open(&watching.url()).await);
     assert_eq!(link.call(&count("a"), LONG).await, Ok(Value::Int(1)));
+    watching.server(0).wait_until_replicated();
 
     // While calls go on: each is charged once at most, and those that wait for the new master run there.
     let calls = tokio::spawn({
