@@ -60,6 +60,8 @@ pub(crate) struct Question {
     pub(crate) ask: Ask,
     /// The instant it is asked at.
     pub(crate) now: Timestamp,
+    /// How long an answer is waited for.
+    pub(crate) within: Duration,
 }
 
 /// Why there is no answer.
@@ -204,7 +206,8 @@ impl Engine {
         }
         for places in places.chunks(MOST_A_CALL) {
             let items: Vec<Item> = places.iter().map(|place| questions[*place].item()).collect();
-            match self.ask(&self.call_for(&items), &items).await {
+            let within = places.iter().map(|place| questions[*place].within).max().unwrap_or(self.timeout);
+            match self.ask(&self.call_for(&items), &items, within).await {
                 Ok(said) => told.extend(said.into_iter().map(Ok)),
                 Err(trouble) => told.extend(places.iter().map(|_| Err(trouble.clone()))),
             }
@@ -254,7 +257,8 @@ impl Engine {
         let mode = if grouping == Grouping::AllOrNothing { Mode::All } else { Mode::Foresee };
         'tries: for _ in 0..MOST_TRIES {
             let call = script::check(&merged.items, now, self.spare, mode);
-            let told = self.ask(&call, &merged.items).await?;
+            let within = questions.iter().map(|question| question.within).min().unwrap_or(self.timeout);
+            let told = self.ask(&call, &merged.items, within).await?;
             let mut records = Vec::with_capacity(told.len());
             let mut all = true;
             let charging = mode == Mode::All && questions.iter().any(Question::charges);
@@ -397,8 +401,8 @@ impl Engine {
         self.call_for(&items)
     }
 
-    async fn ask(&self, call: &Call, items: &[Item]) -> Result<Vec<Told>, Trouble> {
-        Ok(Told::of(self.link.call(call, self.timeout).await?, items)?)
+    async fn ask(&self, call: &Call, items: &[Item], within: Duration) -> Result<Vec<Told>, Trouble> {
+        Ok(Told::of(self.link.call(call, within).await?, items)?)
     }
 
     async fn swap(&self, swap: Swap) -> Result<bool, Trouble> {

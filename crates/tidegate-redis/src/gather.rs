@@ -73,7 +73,7 @@ impl Engine {
         if question.plan.swift.is_none() || self.link.is_cluster() {
             return self.each(&[question]).await.remove(0);
         }
-        let line = Arc::as_ptr(&question.plan) as usize;
+        let (line, within) = (Arc::as_ptr(&question.plan) as usize, question.within);
         let waits = {
             let mut lines = self.gather.lines();
             let kept = lines.entry(line).or_default();
@@ -90,10 +90,10 @@ impl Engine {
             let _on_its_way = OnItsWay { engine: Arc::clone(&self), line };
             return self.each(&[question]).await.remove(0);
         };
-        match tokio::time::timeout(self.timeout, answered).await {
+        match tokio::time::timeout(within, answered).await {
             Ok(Ok(answer)) => answer,
             // It may have gone out meanwhile.
-            _ => Err(Failure::MayHaveRun(format!("no answer within {:?}", self.timeout)).into()),
+            _ => Err(Failure::MayHaveRun(format!("no answer within {within:?}")).into()),
         }
     }
 }

@@ -43,7 +43,7 @@ impl Engine {
         let plan = Arc::new(Prepared::new(&policy, policy.plan(), false));
         let record = self.names.record("probe", b"tidegate probe");
         let now = Timestamp::EPOCH;
-        let question = Question { plan, record, ask: Ask::Exactly(Cost::ONE), now };
+        let question = Question { plan, record, ask: Ask::Exactly(Cost::ONE), now, within: self.timeout };
         self.each(std::slice::from_ref(&question)).await.remove(0)?;
         self.change(now, &question, Deed::Charge(1)).await?;
         self.forget(now, &question).await?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::clock::FollowerClock;
-use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
+use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError, patience};
 use tidegate::{ActivePolicy, Decision, Penalty, PlanId, Policy, Timestamp, Units};
 
 use crate::engine::{Engine, Question, Trouble};
@@ -107,7 +107,9 @@ impl RedisStore {
             Some(prefix) => [prefix.as_bytes(), key].concat(),
             None => self.engine.names.record(name, key),
         };
-        Question { record, plan, ask, now }
+        // Whoever asks may have less time than the store would take.
+        let within = patience().map_or(self.engine.timeout, |left| left.min(self.engine.timeout));
+        Question { record, plan, ask, now, within }
     }
 
     /// Answers with what `ask` makes of the engine.

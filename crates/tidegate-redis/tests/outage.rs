@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use tidegate::clock::ManualClock;
+use tidegate::store::within;
 use tidegate::{Asked, Cost, Limit, Limiter, Outcome, Policy, PolicyHandle, PolicySet, Rate, Timestamp};
 use tidegate_redis::{OnStoreError, RedisStore, RedisStoreBuilder};
 use tidegate_testkit_servers::{Mischief, Program, Proxy, Server};
@@ -266,4 +267,26 @@ async fn waiting_works_over_the_server_too() {
     node.clock.advance(Duration::from_millis(500));
     assert!(second.await.unwrap().unwrap().is_allowed());
     assert_eq!(local.peek("ann").await.unwrap().remaining(), 0);
+}
+
+#[tokio::test]
+async fn whoever_has_less_time_is_answered_within_it() {
+    let server = Server::start(Program::Redis7);
+    let proxy = Proxy::to(server.address());
+    let store = RedisStore::builder(proxy.url()).timeout(Duration::from_secs(60)).open().await.unwrap();
+    let policy = Policy::single("api", Limit::token_bucket(12, Rate::ZERO)).unwrap();
+    let limiter = Limiter::builder(policy).store(store).clock(ManualClock::new(NOW)).build();
+    let api = limiter.policy("api").unwrap();
+    api.check("ann", 2).await.unwrap();
+    proxy.set(Mischief::BlackHole);
+    // Eight at once: some of them wait for others.
+    let checks = (0..8).map(|_| {
+        let api = api.clone();
+        tokio::spawn(within(Duration::from_millis(20), Box::pin(async move { api.check("ann", 1).await })))
+    });
+    for check in checks.collect::<Vec<_>>() {
+        let decision =
+            tokio::time::timeout(Duration::from_secs(20), check).await.expect("far sooner than a minute");
+        assert!(decision.unwrap().unwrap().is_degraded());
+    }
 }

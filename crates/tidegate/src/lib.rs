@@ -37,6 +37,7 @@ mod group;
 mod handle;
 mod limiter;
 mod memory;
+mod patience;
 mod policy;
 mod reload;
 pub mod store;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tidegate_core::{Cost, Decision, KeyState, Penalty, Plan, Timestamp, Units};
 
 use crate::active::{ActivePolicy, PlanId};
+pub use crate::patience::{Within, patience, within};
 
 /// One check: a key, under a policy, at a cost.
 #[derive(Debug, Clone, Copy)]

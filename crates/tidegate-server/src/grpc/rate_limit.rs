@@ -1,9 +1,12 @@
 //! `ShouldRateLimit`: the message decoded, decided, encoded.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate::Wait;
+use tidegate::store::within;
 use tonic::codegen::BoxFuture;
+use tonic::metadata::MetadataMap;
 use tonic::server::UnaryService;
 use tonic::{Request, Response, Status};
 
@@ -24,11 +27,36 @@ impl UnaryService<RateLimitRequest> for ShouldRateLimit {
 
     fn call(&mut self, request: Request<RateLimitRequest>) -> Self::Future {
         let app = Arc::clone(&self.0);
-        Box::pin(async move {
+        // Of what the caller will wait some is for the way back: it is to hear what policies answer without their store.
+        let left = deadline(request.metadata()).map(|left| left - left / 4);
+        let answer = Box::pin(async move {
             let answer = decide(&app, request.get_ref()).await.map_err(status)?;
             Ok(Response::new(encode(&answer)))
-        })
+        });
+        match left {
+            Some(left) => Box::pin(within(left, answer)),
+            None => answer,
+        }
     }
+}
+
+/// How long the caller will wait, if it says so: `grpc-timeout`, at most eight digits and a unit.
+fn deadline(metadata: &MetadataMap) -> Option<Duration> {
+    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let amount: u64 = digits.parse().ok()?;
+    Some(match unit {
+        "H" => Duration::from_secs(amount * 3600),
+        "M" => Duration::from_secs(amount * 60),
+        "S" => Duration::from_secs(amount),
+        "m" => Duration::from_millis(amount),
+        "u" => Duration::from_micros(amount),
+        "n" => Duration::from_nanos(amount),
+        _ => return None,
+    })
 }
 
 async fn decide(app: &App, message: &RateLimitRequest) -> Result<Answer, Refused> {
@@ -122,5 +150,26 @@ fn status(refused: Refused) -> Status {
         Refused::NoDomain | Refused::NoDescriptors | Refused::NoRules => Status::unknown(text),
         Refused::Unit { .. } => Status::invalid_argument(text),
         Refused::NoPolicy { .. } | Refused::NoRoom | Refused::StoreDown => Status::unavailable(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_the_caller_waits_is_read_as_grpc_writes_it() {
+        let read = |text: &str| {
+            let mut metadata = MetadataMap::new();
+            metadata.insert("grpc-timeout", text.parse().unwrap());
+            deadline(&metadata)
+        };
+        assert_eq!(read("20m"), Some(Duration::from_millis(20)));
+        assert_eq!(read("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
+        assert_eq!(read("20000u"), read("20m"));
+        assert_eq!(deadline(&MetadataMap::new()), None);
+        for wrong in ["", "m", "20", "20x", "-20m", "999999999m", "2 m"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
     }
 }
