@@ -37,6 +37,15 @@ impl Instance {
         Instance { http: http.to_owned(), process }
     }
 
+    /// The value of a metric.
+    fn metric(&self, name: &str) -> u64 {
+        let mut stream = TcpStream::connect(&self.http).unwrap();
+        write!(stream, "GET /metrics HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap()
+    }
+
     /// The status of a check and its body.
     fn check(&self, policy: &str, cost: u32) -> (u16, Value) {
         let body = format!(r#"{{"policy": "{policy}", "key": "ann", "cost": {cost}}}"#);
@@ -100,6 +109,9 @@ fn instances_share_one_limit_and_go_on_without_the_store() {
             let told = (status, &body["allowed"], &body["degraded"]);
             assert_eq!(told, (200, &Value::Bool(allowed), &Value::Bool(true)), "{body}");
         }
+        let first = std::ptr::eq(instance, &instances[0]);
+        assert_eq!(instance.metric("tidegate_degraded_decisions_total"), if first { 3 } else { 2 });
+        assert_eq!(instance.metric("tidegate_store_errors_total"), u64::from(first));
     }
 }
 

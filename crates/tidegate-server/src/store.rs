@@ -9,6 +9,7 @@ use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use tidegate::store::{Adjustment, Check, Decisions, Grouping, Snapshot, Store, StoreError};
@@ -33,14 +34,15 @@ pub struct AnyStore(Kind);
 
 enum Kind {
     Memory(MemoryStore),
-    Elsewhere(Box<dyn Elsewhere>),
+    /// And how many decisions were made without it.
+    Elsewhere(Box<dyn Elsewhere>, Arc<AtomicU64>),
 }
 
 impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Kind::Memory(_) => "Memory",
-            Kind::Elsewhere(_) => "Elsewhere",
+            Kind::Elsewhere(..) => "Elsewhere",
         })
     }
 }
@@ -62,14 +64,39 @@ pub enum Soon<T> {
 impl AnyStore {
     /// A store that answers by futures, wherever it is.
     pub fn elsewhere(store: impl Store) -> Self {
-        AnyStore(Kind::Elsewhere(Box::new(store)))
+        AnyStore(Kind::Elsewhere(Box::new(store), Arc::default()))
+    }
+
+    /// Decisions made while the store did not answer, by what policies answer then.
+    pub fn degraded(&self) -> u64 {
+        match &self.0 {
+            Kind::Memory(_) => 0,
+            Kind::Elsewhere(_, degraded) => degraded.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The same answer; once it is there, what of it was made without the store is counted.
+    #[inline]
+    fn counted<T: Send + 'static>(&self, answer: Soon<T>, decisions: fn(&T) -> &[Decision]) -> Soon<T> {
+        match (answer, &self.0) {
+            (Soon::Later(later), Kind::Elsewhere(_, degraded)) => {
+                let degraded = Arc::clone(degraded);
+                Soon::Later(Box::pin(async move {
+                    let answer = later.await?;
+                    let without = decisions(&answer).iter().filter(|decision| decision.is_degraded());
+                    degraded.fetch_add(without.count() as u64, Ordering::Relaxed);
+                    Ok(answer)
+                }))
+            }
+            (answer, _) => answer,
+        }
     }
 
     /// The store in this process's memory, if it is that.
     pub fn memory(&self) -> Option<&MemoryStore> {
         match &self.0 {
             Kind::Memory(memory) => Some(memory),
-            Kind::Elsewhere(_) => None,
+            Kind::Elsewhere(..) => None,
         }
     }
 
@@ -81,7 +108,7 @@ impl AnyStore {
     ) -> Soon<T> {
         match &self.0 {
             Kind::Memory(memory) => Soon::Known(in_memory(memory)),
-            Kind::Elsewhere(store) => Soon::Later(elsewhere(&**store)),
+            Kind::Elsewhere(store, _) => Soon::Later(elsewhere(&**store)),
         }
     }
 }
@@ -172,24 +199,31 @@ impl Store for AnyStore {
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
         match &self.0 {
             Kind::Memory(memory) => Store::sweep(memory, now, policies),
-            Kind::Elsewhere(store) => store.sweep(now, policies),
+            Kind::Elsewhere(store, _) => store.sweep(now, policies),
         }
     }
 
     #[inline]
     fn check_one(&self, now: Timestamp, check: Check<'_>) -> Soon<Decision> {
-        self.ask(|memory| Store::check_one(memory, now, check), |store| store.check_one(now, check))
+        let answer =
+            self.ask(|memory| Store::check_one(memory, now, check), |store| store.check_one(now, check));
+        self.counted(answer, std::slice::from_ref)
     }
 
     fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Soon<Decisions> {
-        self.ask(|memory| Store::check(memory, now, checks), |store| store.check(now, checks))
+        let answer = self.ask(|memory| Store::check(memory, now, checks), |store| store.check(now, checks));
+        self.counted(answer, |decisions| match decisions {
+            Decisions::One(decision) => std::slice::from_ref(decision),
+            Decisions::Many(decisions) => decisions,
+        })
     }
 
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Soon<Vec<Decision>> {
-        self.ask(
+        let answer = self.ask(
             |memory| Store::check_group(memory, now, checks, grouping),
             |store| store.check_group(now, checks, grouping),
-        )
+        );
+        self.counted(answer, |decisions| decisions)
     }
 
     fn adjust(

@@ -34,6 +34,7 @@ struct Reading {
     /// Of a store in this process.
     store: Option<MemoryStats>,
     store_errors: u64,
+    degraded: u64,
     reloads: [(&'static str, u64); 2],
     last_reload: f64,
 }
@@ -61,6 +62,7 @@ impl Reading {
             latency: metrics.latency.read(),
             store: limiter.store().memory().map(MemoryStore::stats),
             store_errors: metrics.store_errors.load(Ordering::Relaxed),
+            degraded: limiter.store().degraded(),
             reloads: [
                 ("success", reloads.succeeded.load(Ordering::Relaxed)),
                 ("failure", reloads.failed.load(Ordering::Relaxed)),
@@ -116,6 +118,9 @@ impl Reading {
         let help = "Checks that the store could not answer";
         out.encode_descriptor("store_errors", help, None, MetricType::Counter)?
             .encode_counter::<NoLabelSet, _, f64>(&self.store_errors, None)?;
+        let help = "Checks decided without the store that all instances share, while it did not answer";
+        out.encode_descriptor("degraded_decisions", help, None, MetricType::Counter)?
+            .encode_counter::<NoLabelSet, _, f64>(&self.degraded, None)?;
         let Some(MemoryStats { keys, bytes, shed, refused, vanished, .. }) = self.store else {
             return Ok(());
         };
@@ -190,6 +195,7 @@ mod tests {
             "tidegate_keys_refused_total 0",
             "tidegate_keys_vanished_total 0",
             "tidegate_store_errors_total 0",
+            "tidegate_degraded_decisions_total 0",
             "tidegate_config_reloads_total{result=\"success\"} 1",
             "tidegate_config_reloads_total{result=\"failure\"} 1",
             "tidegate_config_last_reload_success_timestamp_seconds 1700000001.5",
