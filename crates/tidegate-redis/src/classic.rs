@@ -6,9 +6,10 @@ use tidegate::store::Ask;
 use tidegate::{Algorithm, Cost, Decision, KeyState, Penalty, Plan, Timestamp};
 use tidegate_core::{Cells, State};
 
-use crate::engine::{Engine, Question, Trouble};
+use crate::engine::Engine;
 use crate::link::Failure;
 use crate::prepared::Prepared;
+use crate::question::{Question, Trouble};
 use crate::script::{Bucket, Deed, classic};
 
 /// Whether a plan can be kept so: one token bucket that refills.

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidegate::Decision;
 use tokio::sync::oneshot;
 
-use crate::engine::{Engine, Question, Trouble};
+use crate::engine::Engine;
 use crate::link::Failure;
+use crate::question::{Question, Trouble};
 
 /// So many calls of one plan are on their way before checks wait for one to come back.
 const MOST_CALLS: usize = 4;

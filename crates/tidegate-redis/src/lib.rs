@@ -7,14 +7,17 @@ mod builder;
 mod change;
 mod classic;
 mod decide;
+mod each;
 mod engine;
 mod fallback;
 #[allow(dead_code)] // until the store stands on all of it
 mod gather;
+mod group;
 mod link;
 mod names;
 mod prepared;
 mod probe;
+mod question;
 mod record;
 mod script;
 mod store;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use tidegate::store::Ask;
 use tidegate::{Cost, Limit, Period, Policy, Rate, Timestamp};
 
-use crate::engine::{Engine, Question, Trouble};
+use crate::engine::Engine;
 use crate::prepared::Prepared;
+use crate::question::{Question, Trouble};
 use crate::script::Deed;
 
 impl Engine {

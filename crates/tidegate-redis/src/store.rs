@@ -10,12 +10,13 @@ use tidegate::clock::FollowerClock;
 use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError, patience};
 use tidegate::{ActivePolicy, Decision, Penalty, PlanId, Policy, Timestamp, Units};
 
-use crate::engine::{Engine, Question, Trouble};
+use crate::engine::Engine;
 use crate::fallback::{Fallback, OnStoreError};
 use crate::link::Failure;
 use crate::link::discipline::Discipline;
 use crate::names::Names;
 use crate::prepared::Shelf;
+use crate::question::{Question, Trouble};
 use crate::record::name_hash;
 use crate::script::Deed;
 

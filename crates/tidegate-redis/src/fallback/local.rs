@@ -10,8 +10,8 @@ use tidegate_core::{Cells, State};
 use super::recent::Recent;
 use super::{Charged, Replica};
 use crate::decide::{self, Shared};
-use crate::engine::Question;
 use crate::prepared::Prepared;
+use crate::question::Question;
 
 /// Keys that are known at once; of others, those touched longest ago are forgotten first.
 const MOST_KEYS: usize = 200_000;

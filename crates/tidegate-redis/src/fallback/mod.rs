@@ -10,7 +10,7 @@ use std::sync::{PoisonError, RwLock};
 use tidegate::store::Grouping;
 use tidegate::{Decision, Timestamp};
 
-use crate::engine::Question;
+use crate::question::Question;
 use local::Local;
 pub use share::{Replica, ReplicaError};
 

@@ -1,0 +1,121 @@
+//! Checks that are each for themselves.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tidegate::{Decision, Timestamp};
+
+use crate::decide;
+use crate::engine::{Engine, MOST_TRIES};
+use crate::prepared::Prepared;
+use crate::question::{Question, Trouble};
+use crate::script::{self, Call, Item, Mode, Told};
+
+/// A call decides at most so many checks: the server does nothing else meanwhile.
+const MOST_A_CALL: usize = 128;
+
+impl Engine {
+    /// Decides checks that are independent of one another, in order, those of one record one after the other.
+    pub(crate) async fn each(&self, questions: &[Question]) -> Vec<Result<Decision, Trouble>> {
+        let mut answers: Vec<Option<Result<Decision, Trouble>>> = questions.iter().map(|_| None).collect();
+        let mut open: Vec<usize> = (0..questions.len()).collect();
+        for _ in 0..MOST_TRIES {
+            let batches = self.batches(questions, &open);
+            let asked = batches.iter().map(|batch| self.batch(questions, batch));
+            let told = join_all(asked).await;
+            open.clear();
+            for (place, told) in batches.into_iter().flatten().zip(told.into_iter().flatten()) {
+                let question = &questions[place];
+                let answer = match told {
+                    Ok(Told::Answered(decision)) => Some(Ok(*decision)),
+                    Ok(Told::Decided { admitted, kept, logs }) => {
+                        Some(question.decision(admitted, &kept, logs))
+                    }
+                    Ok(Told::Foreign) => self.meet_foreign(question).await.transpose(),
+                    Err(trouble) => Some(Err(trouble)),
+                };
+                match answer {
+                    Some(answer) => answers[place] = Some(answer),
+                    None => open.push(place),
+                }
+            }
+            if open.is_empty() {
+                break;
+            }
+        }
+        let unanswered = |question: &Question| Err(Trouble::Contended { record: question.name() });
+        answers
+            .into_iter()
+            .zip(questions)
+            .map(|(answer, it)| answer.unwrap_or_else(|| unanswered(it)))
+            .collect()
+    }
+
+    /// Checks that go out together: those of one slot and of one plan that has a script of its own, and all others of
+    /// a slot and an instant; each in its order.
+    fn batches(&self, questions: &[Question], open: &[usize]) -> Vec<Vec<usize>> {
+        type Of = (*const Prepared, Option<Timestamp>, u16);
+        let mut batches: Vec<(Of, Vec<usize>)> = Vec::new();
+        for place in open {
+            let Question { plan, record, now, .. } = &questions[*place];
+            let alone = plan.swift.is_some() || plan.is_classic;
+            let script = if alone { Arc::as_ptr(plan) } else { std::ptr::null() };
+            // A script of a plan's own takes the instant of each check.
+            let of = (script, (!alone).then_some(*now), self.link.slot_for(record));
+            match batches.iter_mut().find(|(other, _)| *other == of) {
+                Some((_, batch)) => batch.push(*place),
+                None => batches.push((of, vec![*place])),
+            }
+        }
+        batches.into_iter().map(|(_, batch)| batch).collect()
+    }
+
+    /// What the server says of the checks at `places`, which go out together.
+    async fn batch(&self, questions: &[Question], places: &[usize]) -> Vec<Result<Told, Trouble>> {
+        let mut told = Vec::with_capacity(places.len());
+        if places.iter().all(|place| questions[*place].plan.is_classic) {
+            for place in places {
+                told.push(
+                    self.check_classic(&questions[*place]).await.map(|it| Told::Answered(Box::new(it))),
+                );
+            }
+            return told;
+        }
+        for places in places.chunks(MOST_A_CALL) {
+            let items: Vec<Item> = places.iter().map(|place| questions[*place].item()).collect();
+            let within = places.iter().map(|place| questions[*place].within).max().unwrap_or(self.timeout);
+            match self.ask(&self.call_for(&items), &items, within).await {
+                Ok(said) => told.extend(said.into_iter().map(Ok)),
+                Err(trouble) => told.extend(places.iter().map(|_| Err(trouble.clone()))),
+            }
+        }
+        told
+    }
+
+    /// The call that decides checks each for itself: by the script made for their plan, if there is one.
+    fn call_for(&self, items: &[Item]) -> Call {
+        let now = items.first().map_or(Timestamp::EPOCH, |item| item.now);
+        match items.first().map(|item| &*item.plan) {
+            Some(Prepared { swift: Some(swift), tag, .. }) => swift.call(tag, items, self.spare),
+            _ => script::check(items, now, self.spare, Mode::Each),
+        }
+    }
+
+    /// What a check is answered whose record stands under other figures; `None` if it is to be asked again, the
+    /// record having been put under those in force.
+    async fn meet_foreign(&self, question: &Question) -> Result<Option<Decision>, Trouble> {
+        let now = question.now;
+        let seen = self.look(question, now).await?;
+        if !question.charges() {
+            return Ok(Some(decide::foresee(&question.plan.plan, &seen.state, now, question.ask)));
+        }
+        self.carry_over(question, &seen, now).await?;
+        Ok(None)
+    }
+
+    /// The call that decides checks of one plan.
+    pub(crate) fn wire(&self, questions: &[Question]) -> Call {
+        let items: Vec<Item> = questions.iter().map(Question::item).collect();
+        self.call_for(&items)
+    }
+}

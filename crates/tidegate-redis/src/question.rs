@@ -1,0 +1,117 @@
+//! A check on its way to the server, and why it may have no answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::store::Ask;
+use tidegate::{Decision, Timestamp};
+
+use crate::decide::{self, state_of};
+use crate::engine::MOST_TRIES;
+use crate::fallback::Charged;
+use crate::link::Failure;
+use crate::names::Names;
+use crate::prepared::Prepared;
+use crate::record::{Damaged, KeptLog};
+use crate::script::{self, Item, Unheard};
+
+/// A check on its way.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) plan: Arc<Prepared>,
+    /// The record's name.
+    pub(crate) record: Vec<u8>,
+    pub(crate) ask: Ask,
+    /// The instant it is asked at.
+    pub(crate) now: Timestamp,
+    /// How long an answer is waited for.
+    pub(crate) within: Duration,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum Trouble {
+    #[error(transparent)]
+    Link(#[from] Failure),
+    #[error(transparent)]
+    Unheard(#[from] Unheard),
+    #[error(
+        "the record {record} is damaged or not tidegate's: {damage} (delete it, or set on_damaged: start_anew)"
+    )]
+    Damaged { record: String, damage: Damaged },
+    #[error("the record {record} was changed by others {MOST_TRIES} times while it was being changed")]
+    Contended { record: String },
+    #[error(
+        "the script and the arithmetic disagree about the record {record}: it was changed by hand, or this is a \
+         fault of tidegate's"
+    )]
+    Disagreement { record: String },
+    #[error(
+        "the checks of a group are of keys in several slots of the cluster, which no script can charge as one: give the \
+         store a partition"
+    )]
+    Apart,
+    #[error("policy {policy:?}: layout classic keeps one token_bucket that refills, and nothing else")]
+    NotClassic { policy: String },
+    #[error("policy {policy:?} has layout classic, which cannot be charged with others as one")]
+    ClassicInGroup { policy: String },
+    #[error("two checks of a group ask the record {record} for as much as there is (ask for an exact cost)")]
+    UpToTwice { record: String },
+}
+
+impl Trouble {
+    /// Whether the store could not be asked, and whether it may have charged all the same; `None` if it could, and
+    /// something else is wrong.
+    pub(crate) fn outage(&self) -> Option<Charged> {
+        match self {
+            Trouble::Link(Failure::NotRun(_)) => Some(Charged::No),
+            Trouble::Link(Failure::MayHaveRun(_)) => Some(Charged::Perhaps),
+            // It has no room, and had none before it wrote anything.
+            Trouble::Link(Failure::Refused(said)) if said.contains("OOM ") => Some(Charged::No),
+            _ => None,
+        }
+    }
+}
+
+impl Question {
+    pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
+        let logs = self.plan.logs.iter().map(|name| Names::log(&self.record, *name));
+        std::iter::once(self.record.clone()).chain(logs).collect()
+    }
+
+    pub(crate) fn item(&self) -> Item {
+        let ask = match self.ask {
+            Ask::Exactly(cost) => script::Ask::Exactly(cost.get()),
+            Ask::UpTo(most) => script::Ask::UpTo(most.get()),
+        };
+        Item { plan: Arc::clone(&self.plan), keys: self.keys(), ask, now: self.now, whole_logs: false }
+    }
+
+    pub(crate) fn charges(&self) -> bool {
+        let (Ask::Exactly(cost) | Ask::UpTo(cost)) = self.ask;
+        !cost.is_peek()
+    }
+
+    pub(crate) fn name(&self) -> String {
+        String::from_utf8_lossy(&self.record).into_owned()
+    }
+
+    pub(crate) fn damaged(&self, damage: Damaged) -> Trouble {
+        Trouble::Damaged { record: self.name(), damage }
+    }
+
+    /// The decision, given what the script said of the check.
+    pub(crate) fn decision(
+        &self,
+        admitted: bool,
+        kept: &[u8],
+        logs: Vec<KeptLog>,
+    ) -> Result<Decision, Trouble> {
+        let mut state = state_of(&self.plan, kept, logs).map_err(|damage| self.damaged(damage))?;
+        let decision = decide::decide(&self.plan.plan, &mut state, self.now, self.ask);
+        if decision.is_allowed() != admitted {
+            return Err(Trouble::Disagreement { record: self.name() });
+        }
+        Ok(decision)
+    }
+}
