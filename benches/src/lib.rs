@@ -5,6 +5,7 @@
 
 pub mod allocation;
 pub mod contender;
+pub mod doors;
 pub mod report;
 pub mod timing;
 pub mod trace;

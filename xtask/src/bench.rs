@@ -4,9 +4,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{cargo, run as run_command};
 use crate::steps::Steps;
+use crate::tools;
 use crate::workspace::{Package, Workspace};
 
 const PACKAGE: &str = "tidegate-benches";
+/// The bench that measures our own program.
+const SERVES: &str = "doors";
 
 /// Runs the named bench with the words after its name, or all of them.
 pub fn run(workspace: &Workspace, steps: &mut Steps, words: &[String]) -> Result<()> {
@@ -17,8 +20,15 @@ pub fn run(workspace: &Workspace, steps: &mut Steps, words: &[String]) -> Result
     println!("Benches: {}", benches.programs.join(", "));
     for name in names {
         steps.run(&name, || {
+            let mut variables = tools::provide_for_bench(workspace, &name)?;
+            if name == SERVES {
+                let build = ["build", "--profile", "dist", "-p", "tidegate-cli"];
+                run_command(cargo().current_dir(&workspace.root).args(build))?;
+                variables.push(("TIDEGATE_PROGRAM".to_owned(), workspace.target.join("dist/tidegate")));
+            }
             let program = ["run", "--profile", "dist", "-p", PACKAGE, "--bin", &name, "--"];
-            run_command(cargo().current_dir(&workspace.root).args(program).args(arguments))
+            let mut command = cargo();
+            run_command(command.current_dir(&workspace.root).envs(variables).args(program).args(arguments))
         });
     }
     Ok(())

@@ -36,6 +36,13 @@ impl<S: Store> PolicyHandle<S> {
         Arc::clone(self.place.load().policy())
     }
 
+    /// Whether the policy is in the version that was in force when the handle was made; once it is not, it never is
+    /// again.
+    #[inline]
+    pub fn is_current(&self) -> bool {
+        !self.version.is_superseded()
+    }
+
     /// The clock its limiter runs on.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.shared.clock

@@ -2,6 +2,7 @@
 //! installed. A test reads the path from the tool's variable; a missing program is never skipped.
 
 mod debian;
+mod load;
 mod node;
 mod proxies;
 mod python;
@@ -52,6 +53,42 @@ pub fn provide_all(workspace: &Workspace) -> Result<Vec<(String, PathBuf)>> {
         let path = provide(tool, workspace, told)?;
         println!("    {}={}", tool.variable, path.display());
         variables.push((tool.variable.to_owned(), path));
+    }
+    Ok(variables)
+}
+
+/// What the bench of this name drives, and whether it can do without.
+fn of_bench(name: &str) -> &'static [(Tool, Needed)] {
+    match name {
+        "redis" => &[(servers::REDIS7, Needed::Yes)],
+        "doors" => &[
+            (servers::REDIS7, Needed::Yes),
+            (redis::REDIS_BENCHMARK, Needed::Yes),
+            (load::WRK, Needed::Yes),
+            (load::H2LOAD, Needed::Yes),
+            (load::THROTTLECRAB, Needed::No),
+        ],
+        _ => &[],
+    }
+}
+
+/// Whether something is measured without a tool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needed {
+    Yes,
+    /// What is compared with it is measured alone.
+    No,
+}
+
+/// The variables that tell a bench where its tools are.
+pub fn provide_for_bench(workspace: &Workspace, bench: &str) -> Result<Vec<(String, PathBuf)>> {
+    let mut variables = Vec::new();
+    for (tool, needed) in of_bench(bench) {
+        match provide(tool, workspace, std::env::var_os(tool.variable).map(PathBuf::from)) {
+            Ok(path) => variables.push((tool.variable.to_owned(), path)),
+            Err(error) if *needed == Needed::No => println!("    without {}: {error:#}", tool.name),
+            Err(error) => return Err(error),
+        }
     }
     Ok(variables)
 }

@@ -7,11 +7,14 @@ mod signals;
 
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread;
 
 use tidegate_server::resp::Door;
 use tidegate_server::{App, Drain, Listeners, Reloader, Stopped};
 use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use crate::failure::{Failure, print};
@@ -27,14 +30,19 @@ pub use settings::ServeArgs;
 /// A configuration that is wrong, an address that cannot be had, or a second signal before the drain was over.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     logging::start(args.log_format, &args.log)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::run(format_args!("no threads to serve on: {error}")))?;
+    let runtime = runtime().map_err(|error| Failure::run(format_args!("no threads to serve on: {error}")))?;
     let served = runtime.block_on(async { serve(args, Settings::of(args).await?).await });
     // A reload that hangs on its file must not keep a server that has drained.
     runtime.shutdown_background();
     served
+}
+
+/// As many threads as there are processors. One alone need not be ready to hand its tasks to others, and is faster.
+fn runtime() -> io::Result<Runtime> {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut builder =
+        if processors == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+    builder.enable_all().build()
 }
 
 async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {

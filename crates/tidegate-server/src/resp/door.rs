@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use arc_swap::ArcSwap;
 use tidegate::{AdHocStore, Timestamp};
 
+use super::directory::Directory;
 use super::secret::Password;
 use crate::app::App;
 
@@ -31,6 +33,8 @@ pub struct Door {
     ids: AtomicU64,
     clients: AtomicUsize,
     commands: AtomicU64,
+    /// Of the policies in force when a command last named one.
+    directory: ArcSwap<Directory>,
 }
 
 /// A connection that is let in. Dropped, it makes room for another.
@@ -52,6 +56,7 @@ impl Door {
             ids: AtomicU64::new(0),
             clients: AtomicUsize::new(0),
             commands: AtomicU64::new(0),
+            directory: ArcSwap::default(),
         }
     }
 
@@ -80,6 +85,17 @@ impl Door {
 
     pub(super) fn app(&self) -> &App {
         &self.app
+    }
+
+    /// The policies in force.
+    pub(super) fn directory(&self) -> Arc<Directory> {
+        let (set, known) = (self.app.limiter().policies(), self.directory.load());
+        if known.is_of(&set) {
+            return Arc::clone(&known);
+        }
+        let directory = Arc::new(Directory::of(&self.app));
+        self.directory.store(Arc::clone(&directory));
+        directory
     }
 
     pub(super) fn password(&self) -> Option<&Password> {

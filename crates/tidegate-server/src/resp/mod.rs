@@ -6,6 +6,7 @@
 
 mod commands;
 mod conversation;
+mod directory;
 mod door;
 mod input;
 mod limits;

@@ -1,18 +1,17 @@
 //! Checks that follow one another, decided as one batch.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use tidegate::store::StoreError;
-use tidegate::{Asked, Cost, Decision, Policy, Timestamp};
-use tidegate_fields::decided_under;
+use tidegate::{Asked, Cost, Decision, Timestamp};
 
 use super::commands::tell;
+use super::directory::{Directory, Known};
+use super::door::Door;
 use super::reply::Reply;
 use crate::app::App;
-use crate::metrics::PolicyCounters;
-use crate::store::{AnyStore, Handle, Later};
+use crate::store::{AnyStore, Later};
 
 /// Checks decided at once: enough that a store far away is asked seldom, few enough that their replies are small.
 const MOST: usize = 64;
@@ -24,7 +23,8 @@ const KEPT_FOR_KEYS: usize = 4 << 10;
 pub(super) struct Run {
     members: Vec<Member>,
     keys: Vec<u8>,
-    policies: Vec<Known>,
+    /// The policies in force, from the first check on.
+    directory: Option<Arc<Directory>>,
 }
 
 #[derive(Debug)]
@@ -34,16 +34,6 @@ struct Member {
     key: Range<usize>,
     cost: Cost,
     is_heard: bool,
-}
-
-/// A policy that commands of a batch decide under, looked up once.
-#[derive(Debug)]
-struct Known {
-    handle: Handle,
-    /// As it was before anything was decided, and afterwards.
-    before: Arc<Policy>,
-    after: Arc<Policy>,
-    counters: PolicyCounters,
 }
 
 /// How a run ended.
@@ -64,20 +54,14 @@ impl Run {
     }
 
     /// The place of the policy of this name; `None` if there is none such.
-    pub(super) fn policy(&mut self, app: &App, name: &[u8]) -> Option<usize> {
-        let known = self.policies.iter().rposition(|known| known.before.name().as_bytes() == name);
-        known.or_else(|| {
-            let name = std::str::from_utf8(name).ok()?;
-            let handle = app.limiter().policy(name).ok()?;
-            let (before, counters) = (handle.policy(), app.metrics().of_policy(name));
-            self.policies.push(Known { handle, after: Arc::clone(&before), before, counters });
-            Some(self.policies.len() - 1)
-        })
+    pub(super) fn policy(&mut self, door: &Door, name: &[u8]) -> Option<usize> {
+        self.directory.get_or_insert_with(|| door.directory()).find(name)
     }
 
-    /// The handle on the policy at a place that [`policy`](Self::policy) returned.
-    pub(super) fn handle(&self, policy: usize) -> &Handle {
-        &self.policies[policy].handle
+    /// The policy at a place that [`policy`](Self::policy) returned.
+    pub(super) fn known(&self, policy: usize) -> &Known {
+        // Whoever has a place has had it from there.
+        self.directory.as_ref().expect("a policy was found in it").at(policy)
     }
 
     /// Adds a check.
@@ -90,14 +74,14 @@ impl Run {
     /// Decides all at `now` and tells it.
     pub(super) fn decide(&mut self, app: &App, now: Timestamp, reply: &mut Reply<'_>) -> Decided {
         if let [one] = &self.members[..] {
-            let decided = self.handle(one.policy).check_at(&self.keys[one.key.clone()], one.cost, now);
+            let decided = self.known(one.policy).handle.check_at(&self.keys[one.key.clone()], one.cost, now);
             return match decided.now() {
                 Ok(decision) => Decided::Told(self.told(&[decision], reply)),
                 Err(later) => Decided::Later(Box::pin(async { Ok(vec![later.await?]) })),
             };
         }
         let ask = |member: &Member| Asked {
-            policy: self.handle(member.policy),
+            policy: &self.known(member.policy).handle,
             key: &self.keys[member.key.clone()],
             cost: member.cost,
         };
@@ -110,10 +94,9 @@ impl Run {
 
     /// Tells all in order, and is empty again. Returns how many were decisions and not looks.
     pub(super) fn told(&mut self, decisions: &[Decision], reply: &mut Reply<'_>) -> u64 {
-        self.policies.iter_mut().for_each(|known| known.after = known.handle.policy());
         let mut counted = 0;
         for (member, decision) in self.members.iter().zip(decisions) {
-            let known = &self.policies[member.policy];
+            let known = self.known(member.policy);
             if !member.cost.is_peek() {
                 known.counters.count(decision.outcome());
                 counted += 1;
@@ -146,25 +129,13 @@ impl Run {
         self.keys.shrink_to(KEPT_FOR_KEYS);
     }
 
-    /// Forgets which policies there were: others may be in force the next time.
+    /// Forgets which policies there were: others may be in force the next time, and a quiet client is not to keep these.
     pub(super) fn forget_policies(&mut self) {
-        self.policies.clear();
+        self.directory = None;
     }
 
     /// Bytes of heap held.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.members.capacity() * size_of::<Member>()
-            + self.keys.capacity()
-            + self.policies.capacity() * size_of::<Known>()
-    }
-}
-
-impl Known {
-    /// The version of the policy that a decision made meanwhile was made under.
-    fn version(&self, key: &[u8], decision: &Decision) -> Cow<'_, Arc<Policy>> {
-        if Arc::ptr_eq(&self.before, &self.after) {
-            return Cow::Borrowed(&self.before);
-        }
-        Cow::Owned(decided_under(Arc::clone(&self.before), Arc::clone(&self.after), key, decision))
+        self.members.capacity() * size_of::<Member>() + self.keys.capacity()
     }
 }

@@ -27,7 +27,7 @@ fn join(context: &mut Context<'_>, args: Args<'_>, cost: Cost) -> Then {
     if context.run.is_full() {
         return Then::AfterRun;
     }
-    match context.run.policy(context.door.app(), name) {
+    match context.run.policy(context.door, name) {
         Some(policy) => context.run.join(policy, key, cost, context.is_heard),
         None => return after_run(context, |context| unknown(context, name)),
     }
@@ -62,11 +62,11 @@ fn change(
     change: impl FnOnce(&Handle, &[u8]) -> Soon<Decision>,
 ) -> Then {
     let (Some(name), Some(key)) = (args.get(1), args.get(2)) else { return Then::GoOn };
-    let Some(policy) = context.run.policy(context.door.app(), name) else {
+    let Some(policy) = context.run.policy(context.door, name) else {
         unknown(context, name);
         return Then::GoOn;
     };
-    let changed = change(context.run.handle(policy), key);
+    let changed = change(&context.run.known(policy).handle, key);
     // Told as a look would be, for that is what is known of it.
     context.run.join(policy, key, Cost::PEEK, context.is_heard);
     match changed.now() {
