@@ -302,7 +302,7 @@ fn a_hangup_reads_the_file_again() {
     let other = "memory: {max_keys: 9}\npolicies: {other: {limits: [{name: daily, algorithm: fixed_window, limit: 2, window: 1d}]}}";
     fs::write(&config, other).unwrap();
     server.signal("HUP");
-    server.says("max_keys and on_full changed in the file: they take effect at the next start");
+    server.says("the store's settings changed in the file: they take effect at the next start");
     let line = server.says("reloaded");
     assert!(line.contains("added=\"other\"") && line.contains("removed=\"api\""), "{line}");
     assert_eq!(server.check(r#"{"key":"k"}"#).1["policy"], "other");

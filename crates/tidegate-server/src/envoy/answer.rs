@@ -18,6 +18,8 @@ pub(crate) struct Answer {
     pub headers: HeaderMap,
     /// For the client, if it is refused.
     pub body: String,
+    /// Whether some of it was decided without the store that all instances share.
+    pub degraded: bool,
 }
 
 /// How one descriptor stands.

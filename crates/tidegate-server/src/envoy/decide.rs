@@ -103,10 +103,14 @@ fn answer(app: &App, parts: &[Part<'_>], at: Timestamp) -> Answer {
         parts.iter().zip(&versions).map(|(part, version)| part.status(version.as_deref())).collect();
     let binding = parts.iter().zip(&versions).filter_map(|(part, version)| {
         let decided = part.decided.as_ref().filter(|_| !part.is_shadow() && (!over || part.is_over()))?;
+        // Of what was let pass uncounted nothing is known.
+        let decided = Some(decided).filter(|decided| decided.decision.is_metered())?;
         Some((part, version.as_ref()?, &decided.decision))
     });
     let binding = binding.min_by_key(|(_, _, decision)| tightness(over, decision));
-    let mut answer = Answer { over, statuses, headers: http::HeaderMap::new(), body: String::new() };
+    let degraded = parts.iter().filter_map(|part| part.decided.as_ref()).any(|it| it.decision.is_degraded());
+    let mut answer =
+        Answer { over, statuses, headers: http::HeaderMap::new(), body: String::new(), degraded };
     if let Some((part, policy, decision)) = binding {
         answer.headers = told(app, policy, &part.key, decision, at);
         if over {

@@ -91,6 +91,9 @@ impl Part<'_> {
             (_, _, Under::Nothing(status)) => return status.clone(),
             _ => return Status::UNMET,
         };
+        if !decided.decision.is_metered() {
+            return Status::UNMET;
+        }
         let status = Status::of(version, &self.key, &decided.decision, self.is_over());
         // So the reference has it: a shadow that would refuse has nothing left.
         let spent = self.is_shadow() && !decided.fits;

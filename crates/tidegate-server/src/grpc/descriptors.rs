@@ -4,11 +4,13 @@
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto,
-    FileDescriptorProto, FileDescriptorSet, MethodDescriptorProto, ServiceDescriptorProto,
+    FileDescriptorProto, FileDescriptorSet, MessageOptions, MethodDescriptorProto, OneofDescriptorProto,
+    ServiceDescriptorProto,
 };
 
 const DURATION: &str = "google/protobuf/duration.proto";
 const WRAPPERS: &str = "google/protobuf/wrappers.proto";
+const STRUCT: &str = "google/protobuf/struct.proto";
 const UNIT: &str = "envoy/type/v3/ratelimit_unit.proto";
 const BASE: &str = "envoy/config/core/v3/base.proto";
 const DESCRIPTOR: &str = "envoy/extensions/common/ratelimit/v3/ratelimit.proto";
@@ -25,6 +27,11 @@ pub(super) fn files() -> FileDescriptorSet {
         FileDescriptorProto { message_type: vec![duration], ..file(DURATION, "google.protobuf", &[]) },
         FileDescriptorProto { message_type: vec![wrapper], ..file(WRAPPERS, "google.protobuf", &[]) },
         FileDescriptorProto {
+            message_type: structure().into(),
+            enum_type: vec![enumeration("NullValue", &[("NULL_VALUE", 0)])],
+            ..file(STRUCT, "google.protobuf", &[])
+        },
+        FileDescriptorProto {
             enum_type: vec![enumeration("RateLimitUnit", &unit)],
             ..file(UNIT, "envoy.type.v3", &[])
         },
@@ -36,7 +43,7 @@ pub(super) fn files() -> FileDescriptorSet {
         FileDescriptorProto {
             message_type: vec![request(), response()],
             service: vec![service()],
-            ..file(RLS, "envoy.service.ratelimit.v3", &[BASE, DESCRIPTOR, DURATION])
+            ..file(RLS, "envoy.service.ratelimit.v3", &[BASE, DESCRIPTOR, DURATION, STRUCT])
         },
     ];
     FileDescriptorSet { file: files.into() }
@@ -93,12 +100,38 @@ fn response() -> DescriptorProto {
         repeated(of_message("statuses", 2, &format!("{OWN}.DescriptorStatus"))),
         repeated(of_message("response_headers_to_add", 3, ".envoy.config.core.v3.HeaderValue")),
         bytes("raw_body", 5),
+        of_message("dynamic_metadata", 6, ".google.protobuf.Struct"),
     ];
     DescriptorProto {
         nested_type: vec![limit, message("DescriptorStatus", status)],
         enum_type: vec![enumeration("Code", &[("UNKNOWN", 0), ("OK", 1), ("OVER_LIMIT", 2)])],
         ..message("RateLimitResponse", fields)
     }
+}
+
+/// Protobuf's own JSON: `Struct`, `Value` and `ListValue`.
+fn structure() -> [DescriptorProto; 3] {
+    let value = |name, number| of_message(name, number, ".google.protobuf.Value");
+    let entry = DescriptorProto {
+        options: Some(MessageOptions { map_entry: Some(true), ..MessageOptions::default() }),
+        ..message("FieldsEntry", [string("key", 1), value("value", 2)])
+    };
+    let fields = repeated(of_message("fields", 1, ".google.protobuf.Struct.FieldsEntry"));
+    let kinds = [
+        of_enum("null_value", 1, ".google.protobuf.NullValue"),
+        field("number_value", 2, Type::Double),
+        string("string_value", 3),
+        boolean("bool_value", 4),
+        of_message("struct_value", 5, ".google.protobuf.Struct"),
+        of_message("list_value", 6, ".google.protobuf.ListValue"),
+    ];
+    let kinds = kinds.map(|kind| FieldDescriptorProto { oneof_index: Some(0), ..kind });
+    let kind = OneofDescriptorProto { name: Some("kind".to_owned()), options: None };
+    [
+        DescriptorProto { nested_type: vec![entry], ..message("Struct", [fields]) },
+        DescriptorProto { oneof_decl: vec![kind], ..message("Value", kinds) },
+        message("ListValue", [repeated(value("values", 1))]),
+    ]
 }
 
 fn service() -> ServiceDescriptorProto {

@@ -52,6 +52,8 @@ pub struct RateLimitResponse {
     pub response_headers_to_add: Vec<HeaderValue>,
     #[prost(bytes = "vec", tag = "5")]
     pub raw_body: Vec<u8>,
+    #[prost(message, optional, tag = "6")]
+    pub dynamic_metadata: Option<prost_types::Struct>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]

@@ -101,7 +101,14 @@ fn encode(answer: &Answer) -> RateLimitResponse {
         statuses: answer.statuses.iter().map(descriptor_status).collect(),
         response_headers_to_add: headers.collect(),
         raw_body: answer.body.clone().into_bytes(),
+        dynamic_metadata: answer.degraded.then(degraded),
     }
+}
+
+/// Tells the proxy's log that the store all instances share had no part in the answer.
+fn degraded() -> prost_types::Struct {
+    let yes = prost_types::Value { kind: Some(prost_types::value::Kind::BoolValue(true)) };
+    prost_types::Struct { fields: [("degraded".to_owned(), yes)].into() }
 }
 
 fn descriptor_status(status: &envoy::Status) -> DescriptorStatus {

@@ -138,5 +138,12 @@ async fn envoy_waits_for_the_store_and_is_told_when_it_is_down() {
     );
     assert_eq!(left(&[forced("tom", 2), forced("joe", 3)]).await, [3, 2], "both on their way at once");
     assert_eq!(remote.asked(), 6);
+    remote.let_pass(true);
+    let answer = client.descriptors(&[forced("zoe", 1), asked.clone(), descriptor(&[("user", "zoe")])]).await;
+    assert_eq!(answer.dynamic_metadata.unwrap().fields.keys().collect::<Vec<_>>(), ["degraded"]);
+    let told: Vec<_> = answer.statuses.iter().map(|status| status.current_limit.is_some()).collect();
+    assert_eq!(told, [true, false, false], "nothing is known of what was let pass uncounted");
+    let header = answer.response_headers_to_add.iter().find(|header| header.key == "x-ratelimit-remaining");
+    assert_eq!(header.unwrap().value, "4");
     serving.abort();
 }

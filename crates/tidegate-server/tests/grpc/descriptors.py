@@ -10,11 +10,11 @@ import sys
 from envoy.config.core.v3 import base_pb2
 from envoy.extensions.common.ratelimit.v3 import ratelimit_pb2
 from envoy.service.ratelimit.v3 import rls_pb2
-from google.protobuf import descriptor_pb2, duration_pb2, wrappers_pb2
+from google.protobuf import descriptor_pb2, duration_pb2, struct_pb2, wrappers_pb2
 from envoy.type.v3 import ratelimit_unit_pb2
 
 RIGHT = {}
-for module in [base_pb2, ratelimit_pb2, rls_pb2, duration_pb2, wrappers_pb2, ratelimit_unit_pb2]:
+for module in [base_pb2, ratelimit_pb2, rls_pb2, duration_pb2, struct_pb2, wrappers_pb2, ratelimit_unit_pb2]:
     right = descriptor_pb2.FileDescriptorProto()
     module.DESCRIPTOR.CopyToProto(right)
     RIGHT[right.name] = right
@@ -43,7 +43,7 @@ def messages(where, own, right):
                 if f"{path}.{field.name}" not in sys.argv:
                     print(f"{path}.{field.name}: unknown")
                 continue
-            for part in ["number", "label", "type", "type_name"]:
+            for part in ["number", "label", "type", "type_name", "oneof_index"]:
                 if getattr(field, part) != getattr(twin, part):
                     print(f"{path}.{field.name}: {part}: {getattr(field, part)}")
             # The package is stripped of these.

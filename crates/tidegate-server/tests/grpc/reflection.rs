@@ -75,7 +75,7 @@ async fn the_services_are_listed_in_both_versions() {
 async fn the_messages_are_envoy_s() {
     let server = start(CONFIG).await;
     let files = files(&server, "envoy.service.ratelimit.v3.RateLimitService").await;
-    assert_eq!(files.file.len(), 6, "with all that they import");
+    assert_eq!(files.file.len(), 7, "with all that they import");
     let program = std::env::var_os("TIDEGATE_PYTHON").unwrap_or_else(|| {
         panic!("TIDEGATE_PYTHON names no program: run `cargo xtask test`, which gets and names it")
     });

@@ -24,6 +24,9 @@ pub(super) fn message(answer: &Answer) -> Value {
     if !answer.body.is_empty() {
         message.insert("rawBody".into(), STANDARD.encode(&answer.body).into());
     }
+    if answer.degraded {
+        message.insert("dynamicMetadata".into(), json!({ "degraded": true }));
+    }
     Value::Object(message)
 }
 
