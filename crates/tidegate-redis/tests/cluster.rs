@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate::clock::ManualClock;
 use tidegate::{Asked, Cost, Limit, Limiter, Policy, PolicyHandle, PolicySet, Rate, Timestamp};
 use tidegate_redis::{OnStoreError, RedisStore, RedisStoreBuilder};
-use tidegate_testkit_servers::{Cluster, Program, Sentinel, Server};
+use tidegate_testkit_servers::{Cluster, Program, Sentinel};
 
 const NOW: Timestamp = Timestamp::saturating_from_micros(1_800_000_000_000_000);
 
@@ -82,15 +82,6 @@ async fn settle(policy: &PolicyHandle<RedisStore>, key: &str) {
     panic!("{key} is not answered any more");
 }
 
-/// Waits until a master's replica has all that it has written so far.
-async fn passed_on(master: &Server) {
-    let offset = |text: String| text.split("offset=").nth(1)?.split(',').next()?.parse::<u64>().ok();
-    let written: u64 = master.info("master_repl_offset").unwrap().parse().unwrap();
-    while master.info("slave0").and_then(offset).is_none_or(|seen| seen < written) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 #[tokio::test]
 async fn decisions_go_on_when_a_master_is_killed() {
     let mut cluster = Cluster::start(Program::Redis7, 3, 1);
@@ -100,7 +91,7 @@ async fn decisions_go_on_when_a_master_is_killed() {
     user.check_batch(&keys, 3).await.unwrap();
     // Replicas have seen it: what was acknowledged and not passed on is lost with a master, which is stated.
     for index in 0..cluster.masters() {
-        passed_on(cluster.node(index)).await;
+        cluster.node(index).wait_until_replicated();
     }
     cluster.node_mut(0).kill();
     cluster.wait_until_master(cluster.masters());
@@ -116,7 +107,7 @@ async fn decisions_go_on_when_sentinels_promote_a_replica() {
     let limiter = limiter(RedisStore::builder(sentinel.url())).await;
     let user = limiter.policy("user").unwrap();
     assert_eq!(user.check("ann", 3).await.unwrap().remaining(), 7);
-    passed_on(sentinel.server(0)).await;
+    sentinel.server(0).wait_until_replicated();
     sentinel.server_mut(0).kill();
     for _ in 0..600 {
         match user.check("ann", 3).await {

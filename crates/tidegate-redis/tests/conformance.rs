@@ -6,7 +6,7 @@ mod judged;
 mod shared;
 
 use shared::Shared;
-use tidegate_testkit_servers::{Cluster, Sentinel};
+use tidegate_testkit_servers::{Certificates, Cluster, Program, Sentinel, Server};
 
 /// Every theme, over one kind of servers.
 macro_rules! over {
@@ -17,7 +17,7 @@ macro_rules! over {
             use tidegate_testkit_servers::{Cluster, Program, Sentinel};
 
             #[allow(unused_imports)]
-            use crate::{clustered, shared::Shared, watched};
+            use crate::{clustered, encrypted, shared::Shared, watched};
 
             fn subject() -> Shared {
                 $subject
@@ -63,6 +63,16 @@ over!(valkey9, Shared::over(Program::Valkey9), 200);
 over!(cluster, clustered(Cluster::start(Program::Redis7, 3, 1)), 100);
 over!(valkey_cluster, clustered(Cluster::start(Program::Valkey9, 3, 0)), 100);
 over!(sentinel, watched(Sentinel::start(Program::Redis7, 1)), 100);
+over!(encrypted, encrypted(), 100);
+
+/// By TLS, for whoever has the password.
+fn encrypted() -> Shared {
+    let certificates = Certificates::make();
+    let server = Server::setup(Program::Redis7).password("s3cret").encrypted(&certificates, false).start();
+    let ca = certificates.ca();
+    let url = format!("rediss://:s3cret@localhost:{}?ca={}", server.port(), ca.to_str().unwrap());
+    Shared::at(url, (server, certificates))
+}
 
 fn clustered(cluster: Cluster) -> Shared {
     Shared::at(cluster.url(), cluster)

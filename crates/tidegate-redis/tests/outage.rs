@@ -290,3 +290,45 @@ async fn whoever_has_less_time_is_answered_within_it() {
         assert!(decision.unwrap().unwrap().is_degraded());
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_killed_and_keeps_its_data_admits_no_more_than_there_is() {
+    let setup = Server::setup(Program::Redis7).option("appendonly", "yes").option("appendfsync", "always");
+    let mut server = setup.start();
+    let store = RedisStore::builder(server.url())
+        .timeout(Duration::from_millis(500))
+        .on_store_error(OnStoreError::Deny)
+        .open()
+        .await
+        .unwrap();
+    let policy = Policy::single("api", Limit::token_bucket(600, Rate::ZERO)).unwrap();
+    let limiter = Limiter::builder(policy).store(store).clock(ManualClock::new(NOW)).build();
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        let api = limiter.policy("api").unwrap();
+        tasks.push(tokio::spawn(async move {
+            let (mut admitted, mut unknown) = (0_u64, 0);
+            loop {
+                match api.check("all", 1).await {
+                    Ok(decision) if decision.is_allowed() => admitted += 1,
+                    Ok(_) => return (admitted, unknown),
+                    Err(_) => {
+                        unknown += 1;
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                }
+            }
+        }));
+    }
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        server.restart();
+    }
+    let (mut admitted, mut unknown) = (0, 0);
+    for task in tasks {
+        let (passed, lost) = task.await.unwrap();
+        (admitted, unknown) = (admitted + passed, unknown + lost);
+    }
+    assert!(admitted <= 600, "{admitted} of 600");
+    assert!(admitted + unknown >= 600, "{admitted} passed and {unknown} were lost, of 600");
+}
