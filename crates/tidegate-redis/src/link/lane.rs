@@ -17,6 +17,8 @@ use super::dial::{Driver, Way};
 /// server may be gone without a word, and what stands before it in line is of no use to anybody.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// So many calls share a connection before the next one is used too.
+const CROWDED: u64 = 512;
 /// A connection, when there is one, and the task that keeps it up.
 #[derive(Debug)]
 pub(super) struct Lane {
@@ -35,9 +37,12 @@ struct Shared {
     attempted: Notify,
     /// Whether there was one.
     tried: AtomicBool,
+    sent: AtomicU64,
     answers: AtomicU64,
     /// Calls that were given up.
     unanswered: AtomicU64,
+    /// Whether one was, after the last answer: it may stand behind one that holds the connection up.
+    doubted: AtomicBool,
 }
 
 impl Lane {
@@ -49,8 +54,10 @@ impl Lane {
             trouble: Mutex::new("not connected yet".to_owned()),
             attempted: Notify::new(),
             tried: AtomicBool::new(false),
+            sent: AtomicU64::new(0),
             answers: AtomicU64::new(0),
             unanswered: AtomicU64::new(0),
+            doubted: AtomicBool::new(false),
         });
         let keeper = tokio::spawn(Arc::clone(&shared).keep());
         Self { shared, keeper }
@@ -80,6 +87,14 @@ impl Lane {
         if self.is_up() { Ok(()) } else { Err(self.trouble()) }
     }
 
+    /// Whether one more call does well on it: not so many wait already that another connection had better share the
+    /// work, and none was given up lately.
+    pub fn has_room(&self) -> bool {
+        let Shared { sent, answers, unanswered, doubted, .. } = &*self.shared;
+        let over = answers.load(Ordering::Relaxed) + unanswered.load(Ordering::Relaxed);
+        sent.load(Ordering::Relaxed).saturating_sub(over) < CROWDED && !doubted.load(Ordering::Relaxed)
+    }
+
     /// The connection to send by, if there is one.
     pub fn up(&self) -> Option<Up<'_>> {
         let connection = self.shared.connection.load();
@@ -102,7 +117,7 @@ pub(super) struct Up<'a> {
 impl Up<'_> {
     /// Sends a command. On an error it may have run.
     pub async fn send(mut self, command: &Cmd) -> RedisResult<Value> {
-        let waiting = Waiting { shared: self.shared, answered: false };
+        let waiting = Waiting::on(self.shared);
         let answer = self.connection.send_packed_command(command).await;
         waiting.over();
         answer
@@ -110,7 +125,7 @@ impl Up<'_> {
 
     /// Sends commands with nothing of others between them, and gives the answer to the last.
     pub async fn send_in_a_row(mut self, commands: &Pipeline) -> RedisResult<Value> {
-        let waiting = Waiting { shared: self.shared, answered: false };
+        let waiting = Waiting::on(self.shared);
         let answer = self.connection.send_packed_commands(commands, commands.len() - 1, 1).await;
         waiting.over();
         Ok(answer?.pop().unwrap_or(Value::Nil))
@@ -123,10 +138,18 @@ struct Waiting<'a> {
     answered: bool,
 }
 
-impl Waiting<'_> {
+impl<'a> Waiting<'a> {
+    fn on(shared: &'a Shared) -> Self {
+        shared.sent.fetch_add(1, Ordering::Relaxed);
+        Self { shared, answered: false }
+    }
+
     fn over(mut self) {
         self.answered = true;
         self.shared.answers.fetch_add(1, Ordering::Relaxed);
+        if self.shared.doubted.load(Ordering::Relaxed) {
+            self.shared.doubted.store(false, Ordering::Relaxed);
+        }
     }
 }
 
@@ -134,6 +157,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !self.answered {
             self.shared.unanswered.fetch_add(1, Ordering::Relaxed);
+            self.shared.doubted.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -145,6 +169,7 @@ impl Shared {
             let trouble = match tokio::time::timeout(self.connect_within, self.way.connect()).await {
                 Ok(Ok((connection, driver))) => {
                     backoff.reset();
+                    self.doubted.store(false, Ordering::Relaxed);
                     self.connection.store(Some(Arc::new(connection)));
                     self.tell();
                     let trouble = self.drive(driver).await;

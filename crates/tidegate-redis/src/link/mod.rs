@@ -56,7 +56,8 @@ pub(crate) enum Failure {
 /// How many connections there are, how long they may take, and when a server is given up.
 #[derive(Clone)]
 pub(crate) struct Options {
-    /// Connections to each server, at least 1. Calls share them; a second one is there while the first is made anew.
+    /// Connections to each server, at least 1. Calls share the first for as long as it does well; the next are there
+    /// when many wait on it, or it is made anew.
     pub(crate) connections: usize,
     /// So many calls wait for an answer at most; one more is not sent.
     pub(crate) in_flight: usize,

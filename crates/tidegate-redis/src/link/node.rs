@@ -58,6 +58,15 @@ struct Ways {
     breaker: Breaker,
 }
 
+/// By which connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lanes {
+    /// The first that does well: the more commands a server reads at once, the less each costs it.
+    First,
+    /// Each in its turn, so that none is idle for long: one that is may be cut on the way without a word.
+    InTurn,
+}
+
 /// A probe is waited for so long.
 const PROBE_WITHIN: Duration = Duration::from_millis(500);
 
@@ -91,7 +100,7 @@ impl Node {
         let command = evalsha(call);
         for _ in 0..3 {
             let loaded = self.loaded.load(Ordering::Acquire);
-            let answer = self.command(before, &command, sent).await?;
+            let answer = self.dispatch(before, &command, sent, Lanes::First).await?;
             if answer != Answer::NoScript {
                 return Ok(answer);
             }
@@ -107,24 +116,35 @@ impl Node {
 
     /// Sends a command, `before` it the one that must stand just before it.
     pub async fn command(&self, before: Option<&Cmd>, command: &Cmd, sent: &Sent) -> Result<Answer, Failure> {
+        self.dispatch(before, command, sent, Lanes::InTurn).await
+    }
+
+    async fn dispatch(
+        &self,
+        before: Option<&Cmd>,
+        command: &Cmd,
+        sent: &Sent,
+        lanes: Lanes,
+    ) -> Result<Answer, Failure> {
         let Some(before) = before else {
-            return self.send(sent, async |up| up.send(command).await).await;
+            return self.send(sent, lanes, async |up| up.send(command).await).await;
         };
         let mut row = redis::pipe();
         row.add_command(before.clone()).add_command(command.clone());
-        self.send(sent, async |up| up.send_in_a_row(&row).await).await
+        self.send(sent, lanes, async |up| up.send_in_a_row(&row).await).await
     }
 
     async fn send(
         &self,
         sent: &Sent,
+        lanes: Lanes,
         send: impl AsyncFnOnce(Up<'_>) -> RedisResult<Value>,
     ) -> Result<Answer, Failure> {
         let Ways { name, breaker, .. } = &*self.ways;
         if let Some(refusal) = breaker.refusal() {
             return Err(Failure::NotRun(format!("{name}: {refusal}")));
         }
-        let up = self.ways.up().await?;
+        let up = self.ways.up(lanes).await?;
         let watched = Watched { breaker, sent, over: false };
         sent.set(true);
         let answer = send(up).await.map(Answer::of);
@@ -175,8 +195,13 @@ impl Drop for Node {
 }
 
 impl Ways {
-    /// A connection that is up, each in its turn. One that was never there yet is waited for: it is about to be.
-    async fn up(&self) -> Result<Up<'_>, Failure> {
+    /// A connection that is up. One that was never there yet is waited for: it is about to be.
+    async fn up(&self, lanes: Lanes) -> Result<Up<'_>, Failure> {
+        if lanes == Lanes::First
+            && let Some(up) = self.lanes.iter().filter(|lane| lane.has_room()).find_map(Lane::up)
+        {
+            return Ok(up);
+        }
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let count = self.lanes.len();
         let lane = |step: usize| &self.lanes[turn.wrapping_add(step) % count];
@@ -194,7 +219,7 @@ impl Ways {
     async fn answers(self: Arc<Self>) -> bool {
         let ping = redis::cmd("PING");
         let asking = async {
-            match self.up().await {
+            match self.up(Lanes::InTurn).await {
                 Ok(up) => up.send(&ping).await.is_ok(),
                 Err(_) => false,
             }
