@@ -404,3 +404,14 @@ fn wrong_usage_is_told_from_what_cannot_be_done() {
     tidegate(&["replay", "--keep-order", "--reorder", "1s", &log], b"").failed(2, "cannot be used with");
     tidegate(&["replay"], b"").failed(2, "<TRACE>");
 }
+
+#[test]
+fn a_compressed_trace_is_told_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.jsonl.gz");
+    std::fs::write(&path, [0x1f, 0x8b, 8, 0, 0, 0, 0, 0]).unwrap();
+    let path = path.to_str().unwrap();
+    tidegate(&["replay", path], b"").failed(1, &format!("it is compressed by gzip (zcat {path} |"));
+    tidegate(&["replay", "-"], b"BZh91AY").failed(1, "it is compressed by bzip2 (bzcat FILE |");
+    tidegate(&["compare", path], b"").failed(1, "it is compressed by gzip");
+}

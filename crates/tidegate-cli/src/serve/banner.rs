@@ -67,6 +67,14 @@ fn text(settings: &Settings, doors: Doors) -> String {
     let _ = writeln!(text, "headers  {}", headers_in_words(&settings.headers));
     let _ = writeln!(text, "admin    {admin}");
     let _ = writeln!(text, "http     {url}   try it on {url}/docs, watch it on {url}/metrics");
+    let rules = settings.config.gateway().rules();
+    if let Some(first) = rules.first() {
+        let more = match rules.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let _ = writeln!(text, "proxies  ask {url}/v1/forward-auth/{}{more}", first.name());
+    }
     let _ = match doors.grpc {
         None => writeln!(text, "grpc     off (--listen-grpc ADDR lets Envoy ask)"),
         Some(at) => {

@@ -49,10 +49,9 @@ impl TracePath {
     /// The file cannot be opened.
     pub fn open(&self) -> io::Result<OpenTrace> {
         if self.is_stdin() {
-            return Ok(OpenTrace {
-                input: Box::new(BufReader::new(io::stdin())),
-                progress: Progress::hidden(),
-            });
+            let mut input = BufReader::new(io::stdin());
+            refuse_compressed(&mut input, "FILE")?;
+            return Ok(OpenTrace { input: Box::new(input), progress: Progress::hidden() });
         }
         let file = File::open(&self.0)?;
         let about = file.metadata()?;
@@ -62,12 +61,31 @@ impl TracePath {
             }
             _ => Progress::hidden(),
         };
-        let input = BufReader::with_capacity(BUFFER_BYTES, progress.0.wrap_read(file));
+        let mut input = BufReader::with_capacity(BUFFER_BYTES, progress.0.wrap_read(file));
+        refuse_compressed(&mut input, &self.name())?;
         Ok(OpenTrace { input: Box::new(input), progress })
     }
 
     fn is_stdin(&self) -> bool {
         self.0.as_os_str() == "-"
+    }
+}
+
+/// Logs are often kept compressed: better told at once than as millions of bad lines.
+fn refuse_compressed(input: &mut impl BufRead, name: &str) -> io::Result<()> {
+    // What cannot be read is told when it is to be read.
+    let Ok(began) = input.fill_buf() else { return Ok(()) };
+    let formats: [(&[u8], &str, &str); 4] = [
+        (&[0x1f, 0x8b], "gzip", "zcat"),
+        (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "zstdcat"),
+        (&[0xfd, b'7', b'z', b'X', b'Z'], "xz", "xzcat"),
+        (b"BZh", "bzip2", "bzcat"),
+    ];
+    match formats.iter().find(|(magic, ..)| began.starts_with(magic)) {
+        Some((_, format, cat)) => {
+            Err(io::Error::other(format!("it is compressed by {format} ({cat} {name} | tidegate ... -)")))
+        }
+        None => Ok(()),
     }
 }
 
