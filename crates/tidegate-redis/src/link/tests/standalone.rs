@@ -126,6 +126,37 @@ async fn what_proves_that_nothing_ran_is_told_as_such() {
     assert_eq!(link.call(&count("a"), LONG).await, Ok(Value::Int(1)));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_loads_its_data_runs_nothing_until_it_has() {
+    // So slowly that there is time to ask: a millisecond a key.
+    let server = Server::setup(Program::Redis7)
+        .option("enable-debug-command", "yes")
+        .option("loading-process-events-interval-bytes", "1024")
+        .option("rdbcompression", "no")
+        .option("key-load-delay", "1000")
+        .start();
+    let link = open(&server.url()).await;
+    assert_eq!(link.call(&count("a"), LONG).await, Ok(Value::Int(1)));
+    let fill = "for i = 1, 300 do redis.call('SET', 'fill' .. i, string.rep('x', 2048)) end";
+    server.command(&["EVAL", fill, "0"]);
+    let reloads = tokio::task::spawn_blocking(move || {
+        assert_eq!(server.command(&["DEBUG", "RELOAD"]), text("OK"));
+        server
+    });
+    let mut ran = 1;
+    let said = loop {
+        match link.call(&count("a"), LONG).await {
+            Ok(_) => ran += 1,
+            Err(Failure::NotRun(said)) => break said,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(said.starts_with("LOADING "), "{said}");
+    let server = reloads.await.unwrap();
+    assert_eq!(link.call(&count("a"), LONG).await, Ok(Value::Int(ran + 1)));
+    drop(server);
+}
+
 #[tokio::test]
 async fn a_reply_lost_after_execution_charges_once_and_is_told() {
     let server = Server::start(Program::Redis7);
