@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::config::{Config, HeaderFamily, HeaderSettings, LoadError, Source, StoreSettings};
 use crate::grpc::Tls;
 
-/// Reads files again and puts it in force, whole or not at all.
+/// Reads files again and puts them in force, whole or not at all.
 #[derive(Debug)]
 pub struct Reloader {
     app: Arc<App>,
@@ -20,6 +20,18 @@ pub struct Reloader {
     store: StoreSettings,
     tls: Option<Arc<Tls>>,
     told: Listener,
+    guard: Guard,
+}
+
+/// Whoever has a say in whether a configuration may be put in force.
+struct Guard(Option<Box<Suits>>);
+
+type Suits = dyn Fn(&Config) -> Result<(), String> + Send + Sync;
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Guard" } else { "nobody" })
+    }
 }
 
 /// Whoever wants to know of a configuration that was put in force.
@@ -66,6 +78,7 @@ impl Reloader {
             store: loaded.store().clone(),
             tls: None,
             told: Listener(None),
+            guard: Guard(None),
         }
     }
 
@@ -73,6 +86,13 @@ impl Reloader {
     #[must_use]
     pub fn with_tls(self, tls: Option<Arc<Tls>>) -> Self {
         Reloader { tls, ..self }
+    }
+
+    /// Refuses a configuration that `suits` has something against: what is right by itself may still be more than the
+    /// store can do.
+    #[must_use]
+    pub fn guarded(self, suits: impl Fn(&Config) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Reloader { guard: Guard(Some(Box::new(suits))), ..self }
     }
 
     /// Tells `listener` of each configuration that was put in force.
@@ -104,6 +124,10 @@ impl Reloader {
     fn swap(&self) -> Result<Reload, ReloadError> {
         self.source.require_plain_files()?;
         let config = self.source.load()?;
+        if let Guard(Some(suits)) = &self.guard {
+            let clash = |reason| LoadError::Clash { file: self.source.to_string(), reason };
+            suits(&config).map_err(clash)?;
+        }
         let headers = headers(&config, self.family);
         let report = self
             .app

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 use crate::failure::{Failure, print};
 use crate::store::follow;
-use settings::Settings;
+use settings::{Settings, suits};
 use signals::Signals;
 
 pub use settings::ServeArgs;
@@ -77,7 +77,12 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
     let reloader = has_files.then(|| {
         let reloader = Reloader::new(Arc::clone(&app), source, &config, family).with_tls(tls);
         match shared {
-            Some(shared) => reloader.telling(move |config| follow(&shared, config.store().shared())),
+            Some(shared) => {
+                let asked = shared.clone();
+                reloader
+                    .guarded(move |config| suits(&asked, config))
+                    .telling(move |config| follow(&shared, config.store().shared()))
+            }
             None => reloader,
         }
     });

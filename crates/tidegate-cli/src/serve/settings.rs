@@ -222,13 +222,18 @@ async fn shared(settings: &StoreSettings, config: &Config) -> Result<Option<Redi
     let store = builder(address, settings.shared())?.open().await;
     let store =
         store.map_err(|error| Failure::run(format_args!("store {}: {}", error.store, error.reason)))?;
-    if store.is_spread() && config.envoy().domains().len() > 0 {
-        return Err(Failure::usage(
-            "envoy: all descriptors of a request are decided as one, which the store, a cluster, can only do for keys in \
-             one slot (give redis: {partition: NAME})",
-        ));
-    }
+    suits(&store, config).map_err(Failure::usage)?;
     Ok(Some(store))
+}
+
+/// Whether the store can do what the configuration asks for; if not, why not.
+pub(super) fn suits(store: &RedisStore, config: &Config) -> Result<(), String> {
+    match store.is_spread() && config.envoy().domains().len() > 0 {
+        false => Ok(()),
+        true => Err("envoy: all descriptors of a request are decided as one, which the store, a cluster, can only do \
+                     for keys in one slot (give redis: {partition: NAME})"
+            .to_owned()),
+    }
 }
 
 /// A secret in the file that a flag names, or in a variable. Not in the flag: every user of the machine can read

@@ -71,3 +71,24 @@ async fn the_headers_change_with_the_file_unless_the_command_line_chose() {
     let told = server.check("k", 1).await;
     assert_eq!((told.header("x-ratelimit-limit"), told.header("ratelimit")), (Some("5"), None));
 }
+
+#[tokio::test]
+async fn what_the_store_cannot_do_is_refused() {
+    let server = Server::start(FIVE).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tidegate.yaml");
+    let envoy = format!("{}\nenvoy: {{edge: []}}", FIVE.replace("capacity: 5", "capacity: 7"));
+    fs::write(&file, &envoy).unwrap();
+    let no_envoy = |config: &Config| match config.envoy().domains().len() {
+        0 => Ok(()),
+        _ => Err("envoy: not with this store".to_owned()),
+    };
+    let loaded = Config::parse(FIVE, "test.yaml").unwrap();
+    let reloader = Reloader::new(Arc::clone(&server.app), &file, &loaded, None).guarded(no_envoy);
+    let error = reloader.reload().unwrap_err().to_string();
+    assert_eq!(error, format!("{}: envoy: not with this store", file.display()));
+    assert_eq!(server.check("k", 1).await.json()["limit"], 5);
+    fs::write(&file, envoy.replace("envoy: {edge: []}", "")).unwrap();
+    reloader.reload().unwrap();
+    assert_eq!(server.check("k", 1).await.json()["limit"], 7);
+}
