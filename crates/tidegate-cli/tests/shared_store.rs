@@ -84,7 +84,8 @@ policies:
 fn instances_share_one_limit_and_go_on_without_the_store() {
     let mut server = Server::start(Program::Redis7);
     let config = format!("store: {}\n{POLICIES}", server.url());
-    let shares = ["1/2", "2/2"].map(|replica| format!("redis: {{replica: {replica}}}\n{config}"));
+    let shares =
+        ["1/2", "2/2"].map(|replica| format!("redis: {{replica: {replica}, timeout: 20s}}\n{config}"));
     let instances = shares.map(|config| Instance::start(&config, &[]));
     for name in ["local", "deny", "allow"] {
         for (asked, left) in (2..6).rev().enumerate() {

@@ -23,6 +23,7 @@ pub struct RedisStoreBuilder {
     partition: Option<String>,
     spare: Duration,
     timeout: Duration,
+    connect_timeout: Duration,
     on_damaged: OnDamaged,
     on_error: OnStoreError,
     on_error_of: HashMap<String, OnStoreError>,
@@ -39,6 +40,7 @@ impl RedisStore {
             partition: None,
             spare: Duration::from_secs(1),
             timeout: Duration::from_millis(50),
+            connect_timeout: Duration::from_secs(5),
             on_damaged: OnDamaged::Refuse,
             on_error: OnStoreError::default(),
             on_error_of: HashMap::new(),
@@ -77,6 +79,13 @@ impl RedisStoreBuilder {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// Gives a connection so long to be ready, encryption and password included: 5 s unless said otherwise.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
         self
     }
 
@@ -133,7 +142,7 @@ impl RedisStoreBuilder {
             .address
             .parse()
             .map_err(|error: AddressError| failed("without an address".to_owned(), error.0))?;
-        let options = Options::default();
+        let options = Options { connect_within: self.connect_timeout, ..Options::default() };
         let link =
             Link::open(&address, &options).await.map_err(|error| failed(error.address, error.reason))?;
         let engine = Engine {

@@ -59,7 +59,7 @@ async fn limiter(server: &Server) -> Limiter<RedisStore> {
     let store = RedisStore::builder(server.url())
         .classic("api", "tb:")
         .classic("wrong", "tw:")
-        .timeout(Duration::from_secs(5))
+        .timeout(Duration::from_secs(30))
         .on_store_error(OnStoreError::Deny);
     let policies = PolicySet::new([
         Policy::single("api", Limit::token_bucket(CAPACITY, Rate::per_second(RATE))).unwrap(),

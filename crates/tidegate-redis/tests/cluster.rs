@@ -11,7 +11,7 @@ use tidegate_testkit_servers::{Cluster, Program, Sentinel};
 const NOW: Timestamp = Timestamp::saturating_from_micros(1_800_000_000_000_000);
 
 async fn limiter(builder: RedisStoreBuilder) -> Limiter<RedisStore> {
-    let builder = builder.timeout(Duration::from_secs(2)).on_store_error(OnStoreError::Deny);
+    let builder = builder.timeout(Duration::from_secs(10)).on_store_error(OnStoreError::Deny);
     let store = builder.open().await.unwrap();
     let of = |name| Policy::single(name, Limit::token_bucket(10, Rate::ZERO)).unwrap();
     let log = Limit::sliding_window_log(10, tidegate::Period::DAY).unwrap();

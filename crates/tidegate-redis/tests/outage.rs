@@ -20,7 +20,7 @@ impl Node {
     /// One whose policies answer an outage as they are named.
     async fn new(builder: RedisStoreBuilder) -> Node {
         let builder = builder
-            .timeout(Duration::from_millis(300))
+            .timeout(Duration::from_secs(1))
             .on_store_error_of("allow", OnStoreError::Allow)
             .on_store_error_of("deny", OnStoreError::Deny);
         let of = |name: &str| Policy::single(name, Limit::token_bucket(12, Rate::per_second(6))).unwrap();

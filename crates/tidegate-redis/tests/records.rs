@@ -38,7 +38,7 @@ fn policies() -> PolicySet {
 }
 
 async fn limiter(builder: RedisStoreBuilder) -> Limiter<RedisStore> {
-    let builder = builder.prefix("tg1").timeout(Duration::from_secs(5)).on_store_error(OnStoreError::Deny);
+    let builder = builder.prefix("tg1").timeout(Duration::from_secs(30)).on_store_error(OnStoreError::Deny);
     let store = builder.open().await.unwrap();
     Limiter::builder(policies()).store(store).clock(ManualClock::new(NOW)).build()
 }

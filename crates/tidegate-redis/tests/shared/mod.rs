@@ -22,7 +22,11 @@ pub fn store(address: &str) -> RedisStoreBuilder {
     let prefix = format!("test{}-{}", std::process::id(), STORES.fetch_add(1, Ordering::Relaxed));
     // Virtual time passes faster than the server's: nothing is to be gone before its time.
     let spare = Duration::from_secs(3600);
-    RedisStore::builder(address).prefix(prefix).spare(spare).timeout(Duration::from_secs(5))
+    RedisStore::builder(address)
+        .prefix(prefix)
+        .spare(spare)
+        .timeout(Duration::from_secs(30))
+        .connect_timeout(Duration::from_secs(60))
 }
 
 /// A limiter with one policy under judgement, over servers of its own.
