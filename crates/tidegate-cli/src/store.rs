@@ -12,7 +12,8 @@ use crate::failure::Failure;
 /// # Errors
 /// Neither `memory` nor an address.
 pub(crate) fn place(flag: Option<&str>, settings: &StoreSettings) -> Result<StoreKind, Failure> {
-    let (from, kind) = match flag {
+    // An empty variable is as good as none.
+    let (from, kind) = match flag.filter(|flag| !flag.is_empty()) {
         Some("memory") => ("--store", StoreKind::Memory),
         Some(address) => ("--store", StoreKind::Shared(address.to_owned())),
         None => ("the configuration", settings.kind().clone()),

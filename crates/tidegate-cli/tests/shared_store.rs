@@ -197,3 +197,38 @@ fn a_replay_in_a_store_gives_the_bytes_of_one_in_memory_and_leaves_nothing() {
     assert!(in_memory.len() > 100_000);
     assert_eq!(server.command(&["DBSIZE"]).integer(), 1, "the live key alone");
 }
+
+#[test]
+fn a_replay_that_is_interrupted_leaves_nothing() {
+    let server = Server::start(Program::Redis7);
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    fs::write(&config, REPLAYED).unwrap();
+    let mut replay = command(&[
+        "replay",
+        "--config",
+        config.to_str().unwrap(),
+        "--store",
+        &server.url(),
+        "--keep-order",
+        "-",
+    ])
+    .stdin(Stdio::piped())
+    .spawn()
+    .unwrap();
+    // More than a buffer holds, and then no end.
+    let mut input = replay.stdin.take().unwrap();
+    for _ in 0..20 {
+        input.write_all(trace().as_bytes()).unwrap();
+    }
+    let mut looks = 0;
+    while server.command(&["DBSIZE"]).integer() < 10 {
+        std::thread::sleep(Duration::from_millis(20));
+        looks += 1;
+        assert!(looks < 3_000, "it charges nobody");
+    }
+    let pid = replay.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(replay.wait().unwrap().code(), Some(130));
+    assert_eq!(server.command(&["DBSIZE"]).integer(), 0);
+}

@@ -86,10 +86,30 @@ impl Engine {
             let within = places.iter().map(|place| questions[*place].within).max().unwrap_or(self.timeout);
             match self.ask(&self.call_for(&items), &items, within).await {
                 Ok(said) => told.extend(said.into_iter().map(Ok)),
+                // The script ended where it met it, before it wrote any record: nobody is charged twice.
+                Err(trouble) if trouble.is_of_one_record() => {
+                    for (place, item) in places.iter().zip(items) {
+                        told.push(self.alone(&questions[*place], item).await);
+                    }
+                }
                 Err(trouble) => told.extend(places.iter().map(|_| Err(trouble.clone()))),
             }
         }
         told
+    }
+
+    /// What the server says of one check, which may be the one whose record is no record.
+    async fn alone(&self, question: &Question, item: Item) -> Result<Told, Trouble> {
+        let items = std::slice::from_ref(&item);
+        let told = match self.ask(&self.call_for(items), items, question.within).await {
+            Err(trouble) if trouble.is_of_one_record() => {
+                self.clear(question).await?;
+                self.ask(&self.call_for(items), items, question.within).await?
+            }
+            told => told?,
+        };
+        // As many as there were checks.
+        told.into_iter().next().ok_or_else(|| Trouble::Contended { record: question.name() })
     }
 
     /// The call that decides checks each for itself: by the script made for their plan, if there is one.

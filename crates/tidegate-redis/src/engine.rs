@@ -11,6 +11,7 @@ use crate::gather::Gather;
 use crate::link::Link;
 use crate::names::Names;
 use crate::question::{Question, Trouble};
+use crate::record::Damaged;
 use crate::script::{self, Call, Deed, Item, Read, Swap, Told};
 
 /// Times a change is tried again because somebody else was faster.
@@ -102,7 +103,18 @@ impl Engine {
     pub(crate) async fn look(&self, question: &Question, now: Timestamp) -> Result<Seen, Trouble> {
         let mut keys = question.keys();
         for _ in 0..MOST_TRIES {
-            let read = Read::of(self.link.call(&script::read(keys.clone()), self.timeout).await?)?;
+            let read = match self
+                .link
+                .call(&script::read(keys.clone()), self.timeout)
+                .await
+                .map_err(Trouble::from)
+            {
+                Err(trouble) if trouble.is_of_one_record() => {
+                    self.clear(question).await?;
+                    continue;
+                }
+                read => Read::of(read?)?,
+            };
             let damage = match foreign_logs(&question.plan, &read.kept) {
                 Ok(logs) => {
                     let names = logs.as_deref().unwrap_or(&question.plan.logs);
@@ -135,6 +147,15 @@ impl Engine {
             keys = question.keys();
         }
         Err(Trouble::Contended { record: question.name() })
+    }
+
+    /// Deletes what lies where a record should, and is none, if that is what was chosen.
+    pub(crate) async fn clear(&self, question: &Question) -> Result<(), Trouble> {
+        if self.on_damaged == OnDamaged::Refuse {
+            return Err(question.damaged(Damaged("a value of another type")));
+        }
+        self.link.delete(&question.keys(), self.timeout).await?;
+        Ok(())
     }
 
     /// Puts a record that stands under other figures under those in force; if somebody else was faster, it is as

@@ -73,6 +73,13 @@ impl Trouble {
     }
 }
 
+impl Trouble {
+    /// Whether a record, or a log of one, is a value of another type: what others asked in the same call is right.
+    pub(crate) fn is_of_one_record(&self) -> bool {
+        matches!(self, Trouble::Link(Failure::Refused(said)) if said.contains("WRONGTYPE"))
+    }
+}
+
 impl Question {
     pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
         let logs = self.plan.logs.iter().map(|name| Names::log(&self.record, *name));

@@ -160,10 +160,14 @@ impl Store for RedisStore {
             match engine.group(now, &questions, grouping).await {
                 Ok(decisions) => {
                     fallback.remember(&questions, &decisions, now);
+                    fallback.answered();
                     Ok(decisions)
                 }
                 Err(trouble) => {
                     let charged = trouble.outage();
+                    if charged.is_some() {
+                        fallback.unanswered(&trouble, now);
+                    }
                     let decided = charged.and_then(|it| fallback.group(now, &questions, grouping, it));
                     decided.ok_or(trouble)
                 }
@@ -225,10 +229,14 @@ fn decided(
     match answer {
         Ok(decision) => {
             fallback.remember(std::slice::from_ref(question), &[decision], question.now);
+            fallback.answered();
             Ok(decision)
         }
         Err(trouble) => {
             let charged = trouble.outage();
+            if charged.is_some() {
+                fallback.unanswered(&trouble, question.now);
+            }
             let decided = charged.and_then(|charged| fallback.decide(question.now, question, charged));
             decided.ok_or(trouble)
         }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tidegate::clock::ManualClock;
 use tidegate::store::within;
-use tidegate::{Asked, Cost, Limit, Limiter, Outcome, Policy, PolicyHandle, PolicySet, Rate, Timestamp};
+use tidegate::{
+    Asked, Cost, Limit, Limiter, Outcome, Period, Policy, PolicyHandle, PolicySet, Rate, Timestamp,
+};
 use tidegate_redis::{OnStoreError, RedisStore, RedisStoreBuilder};
 use tidegate_testkit_servers::{Mischief, Program, Proxy, Server};
 
@@ -331,4 +333,41 @@ async fn a_server_that_is_killed_and_keeps_its_data_admits_no_more_than_there_is
     }
     assert!(admitted <= 600, "{admitted} of 600");
     assert!(admitted + unknown >= 600, "{admitted} passed and {unknown} were lost, of 600");
+}
+
+#[tokio::test]
+async fn figures_changed_during_an_outage_refill_no_share() {
+    let mut server = Server::start(Program::Redis7);
+    let store = RedisStore::builder(server.url()).timeout(Duration::from_secs(5)).open().await.unwrap();
+    let window = |limit: u32| Limit::fixed_window(limit, Period::DAY);
+    let policies = |capacity: u32| {
+        let several = Policy::builder("several")
+            .limit("bucket", Limit::token_bucket(capacity, Rate::ZERO))
+            .limit("window", window(capacity + 50))
+            .build();
+        let one = |name, limit| Policy::single(name, limit).unwrap();
+        let bucket = Limit::token_bucket(capacity, Rate::ZERO);
+        PolicySet::new([one("bucket", bucket), one("window", window(capacity)), several.unwrap()]).unwrap()
+    };
+    let limiter = Limiter::builder(policies(100)).store(store).clock(ManualClock::new(NOW)).build();
+    let names = ["bucket", "window", "several"];
+    for name in names {
+        let policy = limiter.policy(name).unwrap();
+        assert_eq!(policy.check("told", 90).await.unwrap().remaining(), 10);
+        assert_eq!(policy.check("touched", 90).await.unwrap().remaining(), 10);
+    }
+    server.kill();
+    for name in names {
+        assert_eq!(limiter.policy(name).unwrap().check("touched", 1).await.unwrap().remaining(), 9);
+    }
+    limiter.reload(policies(110)).unwrap();
+    for (name, more) in [("bucket", 0), ("window", 10), ("several", 0)] {
+        let policy = limiter.policy(name).unwrap();
+        // A bucket keeps its tokens, a window what was counted.
+        for (key, left) in [("told", 10), ("touched", 9)] {
+            let decision = policy.check(key, 0).await.unwrap();
+            assert_eq!(decision.limits()[0].remaining(), left + more, "{name}, {key}");
+            assert!(!policy.check(key, 30).await.unwrap().is_allowed());
+        }
+    }
 }

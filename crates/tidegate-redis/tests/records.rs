@@ -154,8 +154,50 @@ async fn what_is_not_ours_is_an_error_that_names_it() {
     }
     server.command(&["DEL", "tg1:{kann}:bucket"]);
     server.command(&["LPUSH", "tg1:{kann}:bucket", "x"]);
-    let error = policy.check("ann", 1).await.unwrap_err();
-    assert!(error.reason.contains("WRONGTYPE"), "{error}");
+    for asked in [policy.check("ann", 1).await, policy.peek("ann").await, policy.credit("ann", 1_u32).await] {
+        let error = asked.unwrap_err();
+        assert!(error.reason.contains("tg1:{kann}:bucket"), "{error}");
+        assert!(error.reason.contains("another type"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn one_record_that_is_none_is_no_other_keys_business() {
+    let server = Server::start(Program::Redis7);
+    let limiter = limiter(RedisStore::builder(server.url())).await;
+    for name in ["bucket", "log", "four"] {
+        let policy = limiter.policy(name).unwrap();
+        server.command(&["LPUSH", &format!("tg1:{{kbad}}:{name}"), "x"]);
+        let tasks: Vec<_> = (0..60_u32)
+            .map(|number| {
+                let (policy, key) = (policy.clone(), if number % 6 == 0 { "bad" } else { "good" });
+                tokio::spawn(async move { (key, policy.check(key, 1).await) })
+            })
+            .collect();
+        for task in tasks {
+            let (key, asked) = task.await.unwrap();
+            assert_eq!(asked.is_ok(), key == "good", "{name}, {key}: {asked:?}");
+        }
+        let left = policy.peek("good").await.unwrap().limits()[0].remaining();
+        assert_eq!(left, if name == "log" { 50 } else { 950 }, "each was charged once");
+    }
+}
+
+#[tokio::test]
+async fn scripts_of_several_kinds_forgotten_at_once_are_all_told_again() {
+    let server = Server::start(Program::Redis7);
+    let limiter = limiter(RedisStore::builder(server.url())).await;
+    let names = ["bucket", "never", "log", "four", "blink"];
+    let policies: Vec<_> = names.iter().map(|name| limiter.policy(name).unwrap()).collect();
+    for _ in 0..5 {
+        server.command(&["SCRIPT", "FLUSH"]);
+        let keys = ["ann", "bob"];
+        let asked = policies.iter().flat_map(|policy| {
+            keys.map(|key| tidegate::Asked { policy, key: key.as_bytes(), cost: Cost::PEEK })
+        });
+        let decided = limiter.check_batch(&asked.collect::<Vec<_>>()).await.unwrap();
+        assert!(decided.iter().all(|decision| decision.is_allowed()));
+    }
 }
 
 fn bytes(server: &Server, key: &str) -> Vec<u8> {
@@ -169,9 +211,15 @@ async fn what_is_not_ours_can_be_started_anew_by_choice() {
     let limiter = limiter(RedisStore::builder(server.url()).on_damaged(OnDamaged::StartAnew)).await;
     for (name, capacity) in [("bucket", 1_000), ("log", 100), ("four", 1_000)] {
         let policy = limiter.policy(name).unwrap();
-        server.command(&["SET", &format!("tg1:{{kann}}:{name}"), "whatever this may be"]);
-        let decision = policy.check("ann", 1).await.unwrap();
-        assert_eq!((decision.is_allowed(), decision.remaining()), (true, capacity - 1));
+        for damage in ["SET", "LPUSH"] {
+            server.command(&["DEL", &format!("tg1:{{kann}}:{name}")]);
+            server.command(&[damage, &format!("tg1:{{kann}}:{name}"), "whatever this may be"]);
+            let decision = policy.check("ann", 1).await.unwrap();
+            assert_eq!((decision.is_allowed(), decision.remaining()), (true, capacity - 1), "{damage}");
+            server.command(&["DEL", &format!("tg1:{{kbob}}:{name}")]);
+            server.command(&[damage, &format!("tg1:{{kbob}}:{name}"), "whatever this may be"]);
+            assert!(policy.credit("bob", 1_u32).await.unwrap().is_allowed());
+        }
     }
 }
 

@@ -53,8 +53,8 @@ pub struct ReplayArgs {
     /// The policy of lines that name none
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
-    /// Decide in the Redis or Valkey at this address, under a prefix of its own, and leave nothing there [default:
-    /// memory]
+    /// Decide in the Redis or Valkey at this address, under a prefix of its own, and leave nothing there, also when
+    /// interrupted [default: memory]
     #[arg(long, value_name = "STORE")]
     pub store: Option<String>,
     /// Write every decision here, a line of JSON each; `-` is standard output, and the summary then goes to

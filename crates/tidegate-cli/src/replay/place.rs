@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidegate::clock::ManualClock;
@@ -34,7 +35,9 @@ pub(super) struct Shared {
     policies: PolicySet,
     handles: Vec<PolicyHandle<RedisStore>>,
     /// The keys that were charged, by the places of their policies: what is to be removed.
-    charged: Mutex<Charged>,
+    charged: Arc<Mutex<Charged>>,
+    /// The program is about to end.
+    stopped: Arc<AtomicBool>,
 }
 
 impl Place {
@@ -60,7 +63,9 @@ impl Place {
         let store = runtime.block_on(store.open())?;
         let limiter = Limiter::builder(policies.clone()).store(store.clone()).clock(ManualClock::default());
         let handles = handles(&limiter.build());
-        let shared = Shared { runtime, store, policies, handles, charged: Mutex::default() };
+        let shared =
+            Shared { runtime, store, policies, handles, charged: Arc::default(), stopped: Arc::default() };
+        shared.remove_when_interrupted();
         Ok(Place::Shared(Box::new(shared)))
     }
 
@@ -83,12 +88,33 @@ impl Place {
 
 impl Shared {
     fn decide(&self, check: &TraceCheck) -> Result<Decision, StoreError> {
+        while self.stopped.load(Ordering::SeqCst) {
+            std::thread::park();
+        }
         let decision = self.handles[check.policy].check_at(&check.key, check.cost, check.at);
         let decision = self.runtime.block_on(decision)?;
         if decision.charged() > 0 {
             self.charged().insert((check.policy, check.key.clone()));
         }
         Ok(decision)
+    }
+
+    /// Whoever ends the replay early finds the store as it was, too.
+    fn remove_when_interrupted(&self) {
+        let (store, policies, charged) =
+            (self.store.clone(), self.policies.clone(), Arc::clone(&self.charged));
+        let stopped = Arc::clone(&self.stopped);
+        self.runtime.spawn(async move {
+            let code = interrupted().await;
+            stopped.store(true, Ordering::SeqCst);
+            // A check on its way is back by then, and no other begins.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let charged = charged.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Err(error) = remove(&store, &policies, &charged).await {
+                eprintln!("{}", left_behind(&error));
+            }
+            std::process::exit(code);
+        });
     }
 
     fn charged(&self) -> MutexGuard<'_, Charged> {
@@ -100,13 +126,45 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         let charged = std::mem::take(&mut *self.charged());
-        let policies: Vec<&Policy> = self.policies.iter().map(|policy| &**policy).collect();
-        let keys: Vec<(&Policy, &[u8])> =
-            charged.iter().map(|(place, key)| (policies[*place], &key[..])).collect();
-        if let Err(error) = self.runtime.block_on(self.store.remove(&keys)) {
-            // They go by themselves after a day.
-            eprintln!("tidegate: the replay's keys could not be removed, and expire within a day: {error}");
+        if let Err(error) = self.runtime.block_on(remove(&self.store, &self.policies, &charged)) {
+            eprintln!("{}", left_behind(&error));
         }
+    }
+}
+
+async fn remove(store: &RedisStore, policies: &PolicySet, charged: &Charged) -> Result<(), StoreError> {
+    let policies: Vec<&Policy> = policies.iter().map(|policy| &**policy).collect();
+    let keys: Vec<(&Policy, &[u8])> =
+        charged.iter().map(|(place, key)| (policies[*place], &key[..])).collect();
+    store.remove(&keys).await
+}
+
+fn left_behind(error: &StoreError) -> String {
+    format!(
+        "tidegate: the replay's keys, tidegate:replay:*, could not be removed: {error}\n\
+         tidegate: they expire a day after they are as new; those of buckets that never refill stay"
+    )
+}
+
+/// Waits for a signal that ends the program, and gives the code that a shell expects then.
+#[cfg(unix)]
+async fn interrupted() -> i32 {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    let (Ok(mut interrupt), Ok(mut terminate)) = (interrupt, terminate) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => 130,
+        _ = terminate.recv() => 143,
+    }
+}
+
+#[cfg(not(unix))]
+async fn interrupted() -> i32 {
+    match tokio::signal::ctrl_c().await {
+        Ok(()) => 130,
+        Err(_) => std::future::pending().await,
     }
 }
 

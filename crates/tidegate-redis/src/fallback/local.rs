@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidegate::store::{Ask, Grouping};
 use tidegate::{Algorithm, Decision, KeyState, Plan, Timestamp, Units};
-use tidegate_core::{Cells, State};
+use tidegate_core::{Cells, Since, State};
 
 use super::recent::Recent;
 use super::{Charged, Replica};
@@ -125,19 +125,38 @@ impl Local {
         touched
     }
 
-    /// How a key stands: as it was left here, and no better than the store said last.
+    /// How a key stands: as it was left here, and no better than the store said last. What was kept under other
+    /// figures is carried over, and what was used stays used.
     fn stand(&self, standing: &mut Recent<Standing>, question: &Question) -> Standing {
-        let here = standing.get(&question.record).filter(|it| Arc::ptr_eq(&it.plan, &question.plan)).cloned();
+        let here = standing.get(&question.record).cloned();
         let known = lock(&self.known).get(&question.record).cloned();
-        let known = known.filter(|known| Arc::ptr_eq(&known.plan, &question.plan));
-        let here = here.unwrap_or_else(|| {
-            let share = Arc::new(self.replica.share_of(&question.plan.plan));
-            Standing { state: KeyState::new(&share), plan: Arc::clone(&question.plan), share }
-        });
-        match known {
-            Some(known) if known.at > here.state.last() => self.lowered(here, &known),
-            _ => here,
+        let stand = match (here, known) {
+            (Some(here), Some(known)) if known.at > here.state.last() => {
+                let here = self.under(here, &known.plan, known.at);
+                self.lowered(here, &known)
+            }
+            (Some(here), _) => here,
+            (None, Some(known)) => self.lowered(self.untouched(&known.plan), &known),
+            (None, None) => self.untouched(&question.plan),
+        };
+        self.under(stand, &question.plan, question.now)
+    }
+
+    fn untouched(&self, plan: &Arc<Prepared>) -> Standing {
+        let share = Arc::new(self.replica.share_of(&plan.plan));
+        Standing { state: KeyState::new(&share), plan: Arc::clone(plan), share }
+    }
+
+    /// `stand` under the figures of `plan`.
+    fn under(&self, stand: Standing, plan: &Arc<Prepared>, now: Timestamp) -> Standing {
+        if Arc::ptr_eq(&stand.plan, plan) {
+            return stand;
         }
+        let place = |name: &u32| stand.plan.names.iter().position(|other| other == name);
+        let origins: Vec<Option<usize>> = plan.names.iter().map(place).collect();
+        let Standing { share, .. } = self.untouched(plan);
+        let state = share.carry_over(&stand.share, &stand.state, &origins, Since::Unknown(now));
+        Standing { state, plan: Arc::clone(plan), share }
     }
 
     /// `stand`, of each limit no more left than this instance's part of what the store said.

@@ -5,12 +5,13 @@ mod recent;
 mod share;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use tidegate::store::Grouping;
 use tidegate::{Decision, Timestamp};
 
-use crate::question::Question;
+use crate::question::{Question, Trouble};
 use local::Local;
 pub use share::{Replica, ReplicaError};
 
@@ -51,7 +52,12 @@ pub(crate) enum Charged {
 pub(crate) struct Fallback {
     answers: RwLock<Answers>,
     local: Local,
+    /// When an outage was told of last, in microseconds; 0 while the store answers.
+    told: AtomicU64,
 }
+
+/// While an outage lasts it is told of once in so many microseconds.
+const TELL_EVERY: u64 = 1_000_000;
 
 #[derive(Debug)]
 struct Answers {
@@ -61,11 +67,32 @@ struct Answers {
 
 impl Fallback {
     pub(crate) fn new(otherwise: OnStoreError, of: HashMap<String, OnStoreError>, replica: Replica) -> Self {
-        Fallback { answers: RwLock::new(Answers { otherwise, of }), local: Local::of(replica) }
+        let answers = RwLock::new(Answers { otherwise, of });
+        Fallback { answers, local: Local::of(replica), told: AtomicU64::new(0) }
     }
 
     pub(crate) fn set(&self, otherwise: OnStoreError, of: HashMap<String, OnStoreError>) {
         *self.answers.write().unwrap_or_else(PoisonError::into_inner) = Answers { otherwise, of };
+    }
+
+    /// The store could not be asked.
+    pub(crate) fn unanswered(&self, trouble: &Trouble, now: Timestamp) {
+        let (now, told) = (now.as_micros().max(1), self.told.load(Ordering::Relaxed));
+        if told != 0 && now.abs_diff(told) < TELL_EVERY {
+            return;
+        }
+        if self.told.compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            tracing::warn!(
+                "the store does not answer, policies do what their on_store_error says: {trouble}"
+            );
+        }
+    }
+
+    /// The store has answered.
+    pub(crate) fn answered(&self) {
+        if self.told.load(Ordering::Relaxed) != 0 && self.told.swap(0, Ordering::Relaxed) != 0 {
+            tracing::info!("the store answers again");
+        }
     }
 
     fn policy(&self, question: &Question) -> OnStoreError {

@@ -1,7 +1,8 @@
 //! One server: its connections, and the scripts it has to be told.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::{Cmd, RedisResult, Value};
@@ -45,7 +46,8 @@ pub(super) struct Node {
     ways: Arc<Ways>,
     /// Held by whoever loads a script, so that of a thousand that need it one does.
     loading: tokio::sync::Mutex<()>,
-    loaded: AtomicU64,
+    /// How often each script has been told.
+    loaded: Mutex<HashMap<usize, u64>>,
     prober: JoinHandle<()>,
 }
 
@@ -81,7 +83,7 @@ impl Node {
         });
         let theirs = Arc::clone(&ways);
         let prober = tokio::spawn(async move { theirs.breaker.keep(|| Arc::clone(&theirs).answers()).await });
-        Self { ways, loading: tokio::sync::Mutex::new(()), loaded: AtomicU64::new(0), prober }
+        Self { ways, loading: tokio::sync::Mutex::new(()), loaded: Mutex::default(), prober }
     }
 
     /// Where it is.
@@ -99,7 +101,7 @@ impl Node {
     pub async fn call(&self, before: Option<&Cmd>, call: &Call, sent: &Sent) -> Result<Answer, Failure> {
         let command = evalsha(call);
         for _ in 0..3 {
-            let loaded = self.loaded.load(Ordering::Acquire);
+            let loaded = self.times_loaded(call.script);
             let answer = self.dispatch(before, &command, sent, Lanes::First).await?;
             if answer != Answer::NoScript {
                 return Ok(answer);
@@ -112,6 +114,11 @@ impl Node {
             "the server forgets the script {:?} as soon as it has it",
             call.script.name
         )))
+    }
+
+    fn times_loaded(&self, script: &'static Script) -> u64 {
+        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        loaded.get(&place(script)).copied().unwrap_or_default()
     }
 
     /// Sends a command, `before` it the one that must stand just before it.
@@ -165,7 +172,7 @@ impl Node {
         sent: &Sent,
     ) -> Result<Option<Answer>, Failure> {
         let _alone = self.loading.lock().await;
-        if self.loaded.load(Ordering::Acquire) != loaded {
+        if self.times_loaded(script) != loaded {
             return Ok(None);
         }
         let mut command = redis::cmd("SCRIPT");
@@ -175,7 +182,12 @@ impl Node {
         sent.set(false);
         match told {
             Ok(Answer::Value(_)) => {
-                self.loaded.fetch_add(1, Ordering::Release);
+                *self
+                    .loaded
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .entry(place(script))
+                    .or_default() += 1;
                 Ok(None)
             }
             Ok(Answer::Refused(error)) => {
@@ -186,6 +198,11 @@ impl Node {
             Err(other) => Err(other),
         }
     }
+}
+
+/// Which script it is: where its text lies.
+fn place(script: &'static Script) -> usize {
+    script.source.as_ptr() as usize
 }
 
 impl Drop for Node {
