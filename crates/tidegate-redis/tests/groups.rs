@@ -45,6 +45,8 @@ type Member = (usize, u8, u32);
 enum Step {
     All(Vec<Member>),
     Foresee(Vec<Member>),
+    /// Each for itself: some lists hold a key twice, some do not.
+    Batch(Vec<Member>),
     Penalize(Member),
     Credit(Member),
     Reset(Member),
@@ -56,6 +58,7 @@ fn steps() -> impl Strategy<Value = Vec<(i64, Step)>> {
     let step = prop_oneof![
         4 => members().prop_map(Step::All),
         2 => members().prop_map(Step::Foresee),
+        4 => members().prop_map(Step::Batch),
         1 => member().prop_map(Step::Penalize),
         1 => member().prop_map(Step::Credit),
         1 => member().prop_map(Step::Reset),
@@ -79,6 +82,7 @@ impl<S: Store> Side<S> {
     fn take(&self, now: Timestamp, step: &Step) -> Vec<Decision> {
         match step {
             Step::All(members) => self.group(members, |asked| self.limiter.check_all_at(asked, now)),
+            Step::Batch(members) => self.group(members, |asked| self.limiter.check_batch_at(asked, now)),
             Step::Foresee(members) => self.group(members, |asked| self.limiter.foresee_all_at(asked, now)),
             Step::Penalize((policy, key, units)) => {
                 vec![self.settle(self.handles[*policy].penalize_at([*key], *units, now)).after]

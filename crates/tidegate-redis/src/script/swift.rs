@@ -5,7 +5,7 @@
 //! check is for itself. There is one for each sequence of kinds that policies have, kept for as long as the process
 //! lives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use tidegate::{Algorithm, Limit, Plan};
@@ -17,6 +17,7 @@ use crate::record::{double, doubles};
 #[derive(Debug)]
 pub(crate) struct Swift {
     one: &'static Script,
+    distinct: &'static Script,
     many: &'static Script,
     figures: Vec<u8>,
 }
@@ -24,8 +25,8 @@ pub(crate) struct Swift {
 impl Swift {
     /// `None` if the plan keeps a log.
     pub(crate) fn of(plan: &Plan) -> Option<Swift> {
-        type Pair = (&'static Script, &'static Script);
-        static SCRIPTS: Mutex<BTreeMap<String, Pair>> = Mutex::new(BTreeMap::new());
+        type Three = [&'static Script; 3];
+        static SCRIPTS: Mutex<BTreeMap<String, Three>> = Mutex::new(BTreeMap::new());
         let kinds: Option<String> = plan.limits().iter().map(kind).collect();
         let kinds = kinds?;
         let mut scripts = SCRIPTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,12 +34,16 @@ impl Swift {
             let source = Box::leak(source(kinds, checks).into_boxed_str());
             Box::leak(Box::new(Script { name, source }))
         };
-        let (one, many) = *scripts.entry(kinds).or_insert_with_key(|kinds| {
-            (write(kinds, Checks::One, "check one"), write(kinds, Checks::Many, "check many"))
+        let [one, distinct, many] = *scripts.entry(kinds).or_insert_with_key(|kinds| {
+            [
+                write(kinds, Checks::One, "check one"),
+                write(kinds, Checks::Distinct, "check several"),
+                write(kinds, Checks::Many, "check many"),
+            ]
         });
         let mut figures = Vec::new();
         plan.limits().iter().for_each(|limit| doubles(&of_limit(limit), &mut figures));
-        Some(Swift { one, many, figures })
+        Some(Swift { one, distinct, many, figures })
     }
 
     /// The call that decides `items`, which are all of the plan tagged `tag`.
@@ -52,9 +57,20 @@ impl Swift {
             };
             packed(&[double(item.now.as_micros()), double(spare), double(cost), up_to])
         }));
-        let script = if items.len() == 1 { self.one } else { self.many };
+        let script = match items {
+            [_] => self.one,
+            _ if are_distinct(items) => self.distinct,
+            _ => self.many,
+        };
         Call { script, keys: items.iter().flat_map(|item| item.keys.iter().cloned()).collect(), args }
     }
+}
+
+/// Whether no two are of one record.
+fn are_distinct(items: &[Item]) -> bool {
+    let records: HashSet<&[u8]> =
+        items.iter().filter_map(|item| item.keys.first()).map(|key| &key[..]).collect();
+    records.len() == items.len()
 }
 
 fn packed(numbers: &[f64]) -> Vec<u8> {
@@ -187,6 +203,8 @@ const COUNTER: Part = Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Checks {
     One,
+    /// Any number, no two of one record.
+    Distinct,
     /// Any number; records are read and written once, however many checks are of each.
     Many,
 }
@@ -210,6 +228,7 @@ fn source(kinds: &str, checks: Checks) -> String {
         .collect();
     let template = match checks {
         Checks::One => ONE,
+        Checks::Distinct => DISTINCT,
         Checks::Many => MANY,
     };
     template
@@ -285,6 +304,26 @@ end
 return {verdict, kept or ''}
 ";
 
+const DISTINCT: &str = "
+local unpack, pack, call, sub, ceil = struct.unpack, struct.pack, redis.call, string.sub, math.ceil
+local tag = ARGV[1]
+local $FIGURES = unpack('>$READS', ARGV[2])
+local length = #tag
+local reply = {}
+for i = 1, #KEYS do
+  local key = KEYS[i]
+  local now, spare, cost, up_to = unpack('>dddd', ARGV[i + 2])
+  local kept = call('GET', key)
+$DECIDE
+  if record then
+    if life < 1e15 then call('SET', key, record, 'PX', life) else call('SET', key, record) end
+  end
+  reply[2 * i - 1] = verdict
+  reply[2 * i] = kept or ''
+end
+return reply
+";
+
 const MANY: &str = "
 local unpack, pack, call, sub, ceil = struct.unpack, struct.pack, redis.call, string.sub, math.ceil
 local tag = ARGV[1]
@@ -327,7 +366,7 @@ mod tests {
 
     #[test]
     fn no_placeholder_is_left() {
-        for checks in [Checks::One, Checks::Many] {
+        for checks in [Checks::One, Checks::Distinct, Checks::Many] {
             let source = source("bfcb", checks).replace("#KEYS", "").replace("#tag", "").replace("#kept", "");
             assert!(!source.contains(['#', '@', '$']), "{source}");
         }
