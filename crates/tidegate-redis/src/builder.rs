@@ -13,6 +13,7 @@ use crate::gather::Gather;
 use crate::link::discipline::Discipline;
 use crate::link::{Link, Options};
 use crate::names::Names;
+use crate::script::Lives;
 use crate::store::RedisStore;
 
 /// Settings to open a store from; see [`RedisStore::builder`].
@@ -22,6 +23,7 @@ pub struct RedisStoreBuilder {
     prefix: String,
     partition: Option<String>,
     spare: Duration,
+    unending: Option<Duration>,
     timeout: Duration,
     connect_timeout: Duration,
     on_damaged: OnDamaged,
@@ -39,6 +41,7 @@ impl RedisStore {
             prefix: "tg1".to_owned(),
             partition: None,
             spare: Duration::from_secs(1),
+            unending: None,
             timeout: Duration::from_millis(50),
             connect_timeout: Duration::from_secs(5),
             on_damaged: OnDamaged::Refuse,
@@ -72,6 +75,15 @@ impl RedisStoreBuilder {
     #[must_use]
     pub fn spare(mut self, spare: Duration) -> Self {
         self.spare = spare;
+        self
+    }
+
+    /// Lets records that never become as new (of buckets that do not refill) go `after` so long without a charge, in
+    /// whole milliseconds. They stay for ever unless said otherwise, as the meaning of such a limit demands: this is
+    /// for state that nobody wants after a run.
+    #[must_use]
+    pub fn expire_unending(mut self, after: Duration) -> Self {
+        self.unending = Some(after);
         self
     }
 
@@ -148,7 +160,10 @@ impl RedisStoreBuilder {
         let engine = Engine {
             link,
             names: Names::under(&self.prefix, self.partition.as_deref()),
-            spare: self.spare.as_millis().try_into().unwrap_or(u64::MAX).min(1_000_000_000_000),
+            lives: Lives {
+                spare: millis(self.spare),
+                unending: self.unending.map(|after| millis(after).max(1)),
+            },
             timeout: self.timeout,
             on_damaged: self.on_damaged,
             classic: self.classic,
@@ -161,4 +176,9 @@ impl RedisStoreBuilder {
         let fallback = Fallback::new(self.on_error, self.on_error_of, self.replica);
         Ok(RedisStore::new(engine, fallback, discipline, address.to_string()))
     }
+}
+
+/// As the scripts take them: no more than they can add up exactly.
+fn millis(duration: Duration) -> u64 {
+    duration.as_millis().try_into().unwrap_or(u64::MAX).min(1_000_000_000_000)
 }

@@ -6,7 +6,7 @@ use tidegate_core::{Cells, Since, State};
 use crate::names::Names;
 use crate::prepared::{Prepared, logs_of};
 use crate::record::{Damaged, Tag, decode, encode};
-use crate::script::{LogChange, Read, Swap};
+use crate::script::{Lives, LogChange, Read, Swap};
 
 /// A record with its logs as they were read, seen under the figures in force.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Seen {
             keys: std::iter::once(record.to_vec()).chain(self.all_logs(plan, record)).collect(),
             before: self.kept.clone(),
             after: bytes,
-            life: as_new.map(|wait| life.millis(at, wait.as_micros())),
+            life: life.of(at, as_new.map(|wait| wait.as_micros())),
             logs: changes,
         }
     }
@@ -129,21 +129,27 @@ impl Seen {
     }
 }
 
-/// When something is written, and how much longer it lives than it matters.
+/// In milliseconds, longer than any server lives: the scripts write what would live so long without an expiry.
+const LONGEST: u64 = 1_000_000_000_000_000;
+
+/// When something is written, and how long it lives.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Life {
     pub(crate) now: Timestamp,
-    /// In milliseconds.
-    pub(crate) spare: u64,
+    pub(crate) lives: Lives,
 }
 
 impl Life {
+    /// Milliseconds that a record lives which is as new so many microseconds after `at`; for ever if `None`.
+    fn of(&self, at: Timestamp, as_new: Option<u128>) -> Option<u64> {
+        let life = as_new.map(|micros| self.millis(at, micros)).filter(|life| *life < LONGEST);
+        life.or(self.lives.unending)
+    }
+
     /// Milliseconds until `micros` after `at`, and the spare ones.
     fn millis(&self, at: Timestamp, micros: u128) -> u64 {
-        /// Longer than any server lives, and as long as the scripts go.
-        const LONGEST: u128 = 1_000_000_000_000_000;
         let micros = u128::from(at.micros_since(self.now)) + micros;
-        (micros.div_ceil(1000) + u128::from(self.spare) + 1).min(LONGEST) as u64
+        (micros.div_ceil(1000) + u128::from(self.lives.spare) + 1).min(u128::from(LONGEST)) as u64
     }
 }
 

@@ -116,8 +116,8 @@ impl Engine {
     fn call_for(&self, items: &[Item]) -> Call {
         let now = items.first().map_or(Timestamp::EPOCH, |item| item.now);
         match items.first().map(|item| &*item.plan) {
-            Some(Prepared { swift: Some(swift), tag, .. }) => swift.call(tag, items, self.spare),
-            _ => script::check(items, now, self.spare, Mode::Each),
+            Some(Prepared { swift: Some(swift), tag, .. }) => swift.call(tag, items, self.lives),
+            _ => script::check(items, now, self.lives, Mode::Each),
         }
     }
 

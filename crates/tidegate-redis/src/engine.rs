@@ -12,7 +12,7 @@ use crate::link::Link;
 use crate::names::Names;
 use crate::question::{Question, Trouble};
 use crate::record::Damaged;
-use crate::script::{self, Call, Deed, Item, Read, Swap, Told};
+use crate::script::{self, Call, Deed, Item, Lives, Read, Swap, Told};
 
 /// Times a change is tried again because somebody else was faster.
 pub(crate) const MOST_TRIES: u32 = 100;
@@ -32,8 +32,7 @@ pub enum OnDamaged {
 pub(crate) struct Engine {
     pub(crate) link: Link,
     pub(crate) names: Names,
-    /// Milliseconds a record outlives its being as new.
-    pub(crate) spare: u64,
+    pub(crate) lives: Lives,
     pub(crate) timeout: Duration,
     pub(crate) on_damaged: OnDamaged,
     /// The policies kept in the classic layout, and what the names of their buckets begin with.
@@ -185,7 +184,7 @@ impl Engine {
     }
 
     fn life(&self, now: Timestamp) -> Life {
-        Life { now, spare: self.spare }
+        Life { now, lives: self.lives }
     }
 }
 

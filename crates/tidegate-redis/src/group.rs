@@ -31,7 +31,7 @@ impl Engine {
         let merged = Merged::of(questions)?;
         let mode = if grouping == Grouping::AllOrNothing { Mode::All } else { Mode::Foresee };
         'tries: for _ in 0..MOST_TRIES {
-            let call = script::check(&merged.items, now, self.spare, mode);
+            let call = script::check(&merged.items, now, self.lives, mode);
             let within = questions.iter().map(|question| question.within).min().unwrap_or(self.timeout);
             let told = self.ask(&call, &merged.items, within).await?;
             let mut records = Vec::with_capacity(told.len());

@@ -74,6 +74,33 @@ async fn a_record_lives_until_its_loss_changes_nothing_and_a_second_more() {
 }
 
 #[tokio::test]
+async fn what_never_becomes_as_new_can_be_given_a_life() {
+    let server = Server::start(Program::Redis7);
+    let day = Duration::from_secs(24 * 3600);
+    let limiter = limiter(RedisStore::builder(server.url()).expire_unending(day)).await;
+    let in_a_day = |key: &str| {
+        let lives = number(&server, &["PTTL", key]);
+        assert!((86_000_000..=86_400_000).contains(&lives), "{key} lives {lives} ms");
+    };
+    let never = limiter.policy("never").unwrap();
+    // By each of the scripts that write: of one check, of several, of a group, and of changes.
+    assert!(admits(&never, "one", 1).await);
+    let decided = never.check_batch(&["two", "three"], 1_u32).await.unwrap();
+    assert!(decided.iter().all(|decision| decision.is_allowed()));
+    let decided = never.check_batch(&["four", "four"], 1_u32).await.unwrap();
+    assert!(decided.iter().all(|decision| decision.is_allowed()));
+    let bucket = limiter.policy("bucket").unwrap();
+    let asked = [&never, &bucket].map(|policy| tidegate::Asked { policy, key: b"five", cost: Cost::ONE });
+    assert!(limiter.check_all(&asked).await.unwrap().iter().all(|decision| decision.is_allowed()));
+    never.penalize("six", 1_u32).await.unwrap();
+    for key in ["one", "two", "three", "four", "five", "six"] {
+        in_a_day(&format!("tg1:{{k{key}}}:never"));
+    }
+    let lives = number(&server, &["PTTL", "tg1:{kfive}:bucket"]);
+    assert!(lives <= 1_012, "what becomes as new lives as long as ever, not {lives} ms");
+}
+
+#[tokio::test]
 async fn looks_and_refusals_write_nothing() {
     let server = Server::start(Program::Valkey8);
     let limiter = limiter(RedisStore::builder(server.url())).await;

@@ -58,6 +58,7 @@ impl Place {
         let store = store
             .prefix(format!("tidegate:replay:{:016x}", u64::from_ne_bytes(random)))
             .spare(SPARE)
+            .expire_unending(SPARE)
             .timeout(TIMEOUT)
             .on_store_error(OnStoreError::Deny);
         let store = runtime.block_on(store.open())?;
@@ -142,7 +143,7 @@ async fn remove(store: &RedisStore, policies: &PolicySet, charged: &Charged) -> 
 fn left_behind(error: &StoreError) -> String {
     format!(
         "tidegate: the replay's keys, tidegate:replay:*, could not be removed: {error}\n\
-         tidegate: they expire a day after they are as new; those of buckets that never refill stay"
+         tidegate: they expire a day after they are as new, or were last charged if they never are"
     )
 }
 

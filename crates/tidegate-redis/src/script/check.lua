@@ -1,7 +1,8 @@
 -- Decides checks, and charges those that are admitted.
 --
 -- KEYS  for each check its record, then a list for each of its sliding logs
--- ARGV  1: now, spare milliseconds, mode, number of plans
+-- ARGV  1: now, spare milliseconds, milliseconds a record lives that never becomes as new (0: for ever), mode, number of
+--       plans
 --       then for each plan its tag and its figures
 --       then for each check: plan, cost, whether it takes up to the cost, whether it wants whole logs
 -- Reply for each check: a verdict (0 refused, 1 admitted, 2 the record stands under other figures or is not ours),
@@ -16,7 +17,7 @@
 local unpack_, pack, call = struct.unpack, struct.pack, redis.call
 local floor, sub, byte = math.floor, string.sub, string.byte
 local EXACT, FOR_EVER = 9007199254740992, 1e15
-local now, spare, mode, plans = unpack_('>dddd', ARGV[1])
+local now, spare, unending, mode, plans = unpack_('>ddddd', ARGV[1])
 local EACH, ALL = 0, 1
 
 -- floor(a * b / m) and the rest, for b < m < 2^45 and a up to 2^53: Horner's rule over a's digits.
@@ -215,7 +216,7 @@ local function charge(s, cost)
   end
   local life = math.ceil((s.t - now + ends) / 1000) + spare + 1
   seen[s.name] = s.tag .. pack('>' .. string.rep('d', s.fields + 1), s.t, unpack(h))
-  lives[s.name] = life < FOR_EVER and life or 0
+  lives[s.name] = life < FOR_EVER and life or unending
 end
 
 -- What the answer needs of a log.

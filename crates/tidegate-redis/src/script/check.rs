@@ -5,7 +5,7 @@ use std::sync::Arc;
 use redis::Value;
 use tidegate::{Cost, Decision, Timestamp};
 
-use super::{Call, Script, Unheard};
+use super::{Call, Lives, Script, Unheard};
 use crate::prepared::Prepared;
 use crate::record::{KeptLog, double, doubles};
 
@@ -57,8 +57,8 @@ pub(crate) enum Told {
     Answered(Box<Decision>),
 }
 
-/// The call that decides `items`; `spare` are the milliseconds a record outlives its being as new.
-pub(crate) fn check(items: &[Item], now: Timestamp, spare: u64, mode: Mode) -> Call {
+/// The call that decides `items`.
+pub(crate) fn check(items: &[Item], now: Timestamp, lives: Lives, mode: Mode) -> Call {
     let mut plans: Vec<&Arc<Prepared>> = Vec::new();
     let mut checks = Vec::with_capacity(items.len());
     for item in items {
@@ -83,7 +83,8 @@ pub(crate) fn check(items: &[Item], now: Timestamp, spare: u64, mode: Mode) -> C
         Mode::All => 1.0,
         Mode::Foresee => 2.0,
     };
-    let head = packed(&[double(now.as_micros()), double(spare), mode, double(plans.len() as u64)]);
+    let [spare, unending] = lives.doubles();
+    let head = packed(&[double(now.as_micros()), spare, unending, mode, double(plans.len() as u64)]);
     let mut args = Vec::with_capacity(1 + 2 * plans.len() + checks.len());
     args.push(head);
     args.extend(plans.iter().flat_map(|plan| [plan.tag.clone(), plan.figures.clone()]));

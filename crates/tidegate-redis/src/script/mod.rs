@@ -12,6 +12,24 @@ pub(crate) use read::{Read, read};
 pub(crate) use swap::{LogChange, Swap, swap};
 pub(crate) use swift::Swift;
 
+use crate::record::double;
+
+/// How long records live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lives {
+    /// Milliseconds for which one outlives its being as new.
+    pub(crate) spare: u64,
+    /// Milliseconds for which one lives that never becomes as new, from the last time it is written; for ever if `None`.
+    pub(crate) unending: Option<u64>,
+}
+
+impl Lives {
+    /// Both as the scripts are told: 0 is for ever.
+    pub(super) fn doubles(self) -> [f64; 2] {
+        [double(self.spare), double(self.unending.unwrap_or(0))]
+    }
+}
+
 /// A script: its text, and its name for messages.
 #[derive(Debug)]
 pub(crate) struct Script {

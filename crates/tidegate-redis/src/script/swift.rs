@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tidegate::{Algorithm, Limit, Plan};
 
-use super::{Ask, Call, Item, Script};
+use super::{Ask, Call, Item, Lives, Script};
 use crate::record::{double, doubles};
 
 /// The script for a plan, and the plan's figures as it reads them.
@@ -47,15 +47,17 @@ impl Swift {
     }
 
     /// The call that decides `items`, which are all of the plan tagged `tag`.
-    pub(crate) fn call(&self, tag: &[u8], items: &[Item], spare: u64) -> Call {
+    pub(crate) fn call(&self, tag: &[u8], items: &[Item], lives: Lives) -> Call {
         let mut args = Vec::with_capacity(2 + items.len());
-        args.extend([tag.to_vec(), self.figures.clone()]);
+        let mut figures = self.figures.clone();
+        doubles(&lives.doubles(), &mut figures);
+        args.extend([tag.to_vec(), figures]);
         args.extend(items.iter().map(|item| {
             let (cost, up_to) = match item.ask {
                 Ask::Exactly(cost) => (cost, 0.0),
                 Ask::UpTo(most) => (most, 1.0),
             };
-            packed(&[double(item.now.as_micros()), double(spare), double(cost), up_to])
+            packed(&[double(item.now.as_micros()), double(cost), up_to])
         }));
         let script = match items {
             [_] => self.one,
@@ -285,6 +287,7 @@ $HOLD
         $CHARGE
         $ENDS
         life = ceil((t - now + ends) / 1000) + spare + 1
+        if not (life < 1e15) then life = unending end
         record = tag .. pack('>$PACKED', t, $FIELDS)
       end
     end
@@ -292,14 +295,14 @@ $HOLD
 
 const ONE: &str = "
 local unpack, pack, call, sub, ceil = struct.unpack, struct.pack, redis.call, string.sub, math.ceil
-local now, spare, cost, up_to = unpack('>dddd', ARGV[3])
+local now, cost, up_to = unpack('>ddd', ARGV[3])
 local tag = ARGV[1]
-local $FIGURES = unpack('>$READS', ARGV[2])
+local $FIGURES,spare,unending = unpack('>$READSdd', ARGV[2])
 local length = #tag
 local kept = call('GET', KEYS[1])
 $DECIDE
 if record then
-  if life < 1e15 then call('SET', KEYS[1], record, 'PX', life) else call('SET', KEYS[1], record) end
+  if life > 0 then call('SET', KEYS[1], record, 'PX', life) else call('SET', KEYS[1], record) end
 end
 return {verdict, kept or ''}
 ";
@@ -307,16 +310,16 @@ return {verdict, kept or ''}
 const DISTINCT: &str = "
 local unpack, pack, call, sub, ceil = struct.unpack, struct.pack, redis.call, string.sub, math.ceil
 local tag = ARGV[1]
-local $FIGURES = unpack('>$READS', ARGV[2])
+local $FIGURES,spare,unending = unpack('>$READSdd', ARGV[2])
 local length = #tag
 local reply = {}
 for i = 1, #KEYS do
   local key = KEYS[i]
-  local now, spare, cost, up_to = unpack('>dddd', ARGV[i + 2])
+  local now, cost, up_to = unpack('>ddd', ARGV[i + 2])
   local kept = call('GET', key)
 $DECIDE
   if record then
-    if life < 1e15 then call('SET', key, record, 'PX', life) else call('SET', key, record) end
+    if life > 0 then call('SET', key, record, 'PX', life) else call('SET', key, record) end
   end
   reply[2 * i - 1] = verdict
   reply[2 * i] = kept or ''
@@ -327,12 +330,12 @@ return reply
 const MANY: &str = "
 local unpack, pack, call, sub, ceil = struct.unpack, struct.pack, redis.call, string.sub, math.ceil
 local tag = ARGV[1]
-local $FIGURES = unpack('>$READS', ARGV[2])
+local $FIGURES,spare,unending = unpack('>$READSdd', ARGV[2])
 local length = #tag
 local seen, lives, reply = {}, {}, {}
 for i = 1, #KEYS do
   local key = KEYS[i]
-  local now, spare, cost, up_to = unpack('>dddd', ARGV[i + 2])
+  local now, cost, up_to = unpack('>ddd', ARGV[i + 2])
   local kept = seen[key]
   if kept == nil then kept = call('GET', key) end
 $DECIDE
@@ -345,7 +348,7 @@ $DECIDE
   reply[2 * i] = kept or ''
 end
 for key, life in pairs(lives) do
-  if life < 1e15 then call('SET', key, seen[key], 'PX', life) else call('SET', key, seen[key]) end
+  if life > 0 then call('SET', key, seen[key], 'PX', life) else call('SET', key, seen[key]) end
 end
 return reply
 ";
