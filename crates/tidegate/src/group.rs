@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tidegate_core::{Cost, Decision, Timestamp};
 
 use crate::active::ActivePolicy;
+use crate::adhoc::{AdHoc, AdHocCheck, Together};
 use crate::handle::PolicyHandle;
 use crate::limiter::Limiter;
 use crate::memory::MemoryStore;
@@ -54,7 +55,7 @@ impl<S: Store> Limiter<S> {
     /// # Panics
     /// If a policy is of another limiter.
     pub fn check_all_at(&self, asked: &[Asked<'_, S>], now: Timestamp) -> S::Answer<Vec<Decision>> {
-        self.group(asked, Grouping::AllOrNothing, now)
+        self.plain_group(asked, Grouping::AllOrNothing, now)
     }
 
     /// What each would be answered at `now`, charging nothing.
@@ -62,7 +63,7 @@ impl<S: Store> Limiter<S> {
     /// # Panics
     /// If a policy is of another limiter.
     pub fn foresee_all_at(&self, asked: &[Asked<'_, S>], now: Timestamp) -> S::Answer<Vec<Decision>> {
-        self.group(asked, Grouping::Foresee, now)
+        self.plain_group(asked, Grouping::Foresee, now)
     }
 
     /// Panics unless all policies are of this limiter.
@@ -71,18 +72,36 @@ impl<S: Store> Limiter<S> {
         assert!(own, "a policy of another limiter was asked about");
     }
 
-    fn group(&self, asked: &[Asked<'_, S>], grouping: Grouping, now: Timestamp) -> S::Answer<Vec<Decision>> {
+    fn plain_group(
+        &self,
+        asked: &[Asked<'_, S>],
+        grouping: Grouping,
+        now: Timestamp,
+    ) -> S::Answer<Vec<Decision>> {
+        let ask = |store: &S, checks: &[Check<'_>], grouping| store.check_group(now, checks, grouping);
+        self.group(asked, grouping, now, ask, |decisions| decisions)
+    }
+
+    /// Has a group decided by `ask`; `policies` finds the decisions of those asked about.
+    fn group<T: Send + 'static>(
+        &self,
+        asked: &[Asked<'_, S>],
+        grouping: Grouping,
+        now: Timestamp,
+        ask: impl FnOnce(&S, &[Check<'_>], Grouping) -> S::Answer<T>,
+        policies: fn(&mut T) -> &mut Vec<Decision>,
+    ) -> S::Answer<T> {
         self.own(asked);
-        let policies: Vec<Arc<ActivePolicy>> =
+        let active: Vec<Arc<ActivePolicy>> =
             asked.iter().map(|asked| asked.policy.place.load_full()).collect();
         let checks: Vec<Check<'_>> = asked
             .iter()
-            .zip(&policies)
+            .zip(&active)
             .map(|(asked, policy)| Check { policy, key: asked.key, ask: Ask::Exactly(asked.cost) })
             .collect();
         let store = &self.shared.store;
         if self.shared.waiting.is_idle() {
-            return store.check_group(now, &checks, grouping);
+            return ask(store, &checks, grouping);
         }
         let behind =
             |check: &Check<'_>| self.shared.behind_waiters(check.policy.number(), check.key, check.ask, now);
@@ -90,9 +109,67 @@ impl<S: Store> Limiter<S> {
         // Whoever would have to stand in line is refused, and with it all.
         let refused = behind.iter().any(Option::is_some);
         let grouping = if refused { Grouping::Foresee } else { grouping };
-        S::map(store.check_group(now, &checks, grouping), |decisions| {
-            decisions.into_iter().zip(behind).map(|(decision, behind)| behind.unwrap_or(decision)).collect()
+        S::map(ask(store, &checks, grouping), move |mut decided| {
+            for (decision, behind) in policies(&mut decided).iter_mut().zip(behind) {
+                *decision = behind.unwrap_or(*decision);
+            }
+            decided
         })
+    }
+}
+
+impl<S: AdHoc> Limiter<S> {
+    /// As [`check_all_at`](Self::check_all_at), with checks among them whose figures come along: all of both are
+    /// charged, or none is.
+    ///
+    /// ```
+    /// use tidegate::{AdHocCheck, AdHocLimit, AdHocSpace, Asked, Cost, Limit, Limiter, Policy, Rate};
+    /// let limiter = Limiter::new(Policy::single("api", Limit::token_bucket(1, Rate::per_second(1)))?);
+    /// let api = limiter.policy("api")?;
+    /// let limit = AdHocLimit::gcra(Rate::per_minute(30), 16);
+    /// let brought = AdHocCheck { space: AdHocSpace::new("tenants"), key: b"acme", limit: &limit, cost: Cost::ONE };
+    /// let asked = Asked { policy: &api, key: b"ann", cost: Cost::ONE };
+    /// assert!(limiter.check_all_with_at(&[asked], &[brought], limiter.now()).is_allowed());
+    /// let refused = limiter.check_all_with_at(&[asked], &[brought], limiter.now());
+    /// assert!(!refused.is_allowed());
+    /// assert_eq!(refused.ad_hoc[0].remaining(), 15); // for it nothing was charged
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If a policy is of another limiter.
+    pub fn check_all_with_at(
+        &self,
+        asked: &[Asked<'_, S>],
+        ad_hoc: &[AdHocCheck<'_>],
+        now: Timestamp,
+    ) -> S::Answer<Together> {
+        self.group_with(asked, ad_hoc, Grouping::AllOrNothing, now)
+    }
+
+    /// What each would be answered at `now`, charging nothing.
+    ///
+    /// # Panics
+    /// If a policy is of another limiter.
+    pub fn foresee_all_with_at(
+        &self,
+        asked: &[Asked<'_, S>],
+        ad_hoc: &[AdHocCheck<'_>],
+        now: Timestamp,
+    ) -> S::Answer<Together> {
+        self.group_with(asked, ad_hoc, Grouping::Foresee, now)
+    }
+
+    fn group_with(
+        &self,
+        asked: &[Asked<'_, S>],
+        ad_hoc: &[AdHocCheck<'_>],
+        grouping: Grouping,
+        now: Timestamp,
+    ) -> S::Answer<Together> {
+        let ask =
+            |store: &S, checks: &[Check<'_>], grouping| store.check_group_with(now, checks, ad_hoc, grouping);
+        self.group(asked, grouping, now, ask, |together| &mut together.policies)
     }
 }
 

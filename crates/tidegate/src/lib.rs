@@ -44,7 +44,7 @@ pub mod store;
 mod wait;
 
 pub use active::{ActivePolicy, PlanId, PolicyNumber};
-pub use adhoc::{AdHocLimit, AdHocStore, AdHocStoreBuilder};
+pub use adhoc::{AdHocCheck, AdHocLimit, AdHocSpace, AdHocStore, AdHocStoreBuilder};
 pub use group::Asked;
 pub use handle::PolicyHandle;
 pub use limiter::{Limiter, LimiterBuilder, UnknownPolicy};

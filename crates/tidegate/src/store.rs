@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tidegate_core::{Cost, Decision, KeyState, Penalty, Plan, Timestamp, Units};
 
 use crate::active::{ActivePolicy, PlanId};
+pub use crate::adhoc::{AdHoc, Together};
 pub use crate::patience::{Within, patience, within};
 
 /// One check: a key, under a policy, at a cost.
@@ -27,6 +28,14 @@ pub enum Ask {
     Exactly(Cost),
     /// As much as there is, at most this.
     UpTo(Cost),
+}
+
+impl Ask {
+    /// The most that is charged.
+    pub fn most(self) -> Cost {
+        let (Ask::Exactly(cost) | Ask::UpTo(cost)) = self;
+        cost
+    }
 }
 
 /// How checks of one group hang together.

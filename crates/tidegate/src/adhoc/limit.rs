@@ -34,7 +34,8 @@ impl AdHocLimit {
         &self.plan.limits()[0]
     }
 
-    pub(super) fn plan(&self) -> &Plan {
+    /// A plan of the limit alone.
+    pub fn plan(&self) -> &Plan {
         &self.plan
     }
 

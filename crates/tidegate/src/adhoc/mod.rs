@@ -3,9 +3,12 @@
 //! `CL.THROTTLE key max_burst count period` is such a wire: the figures are the caller's, any number of them,
 //! so nothing is interned for them. Each key's entry holds the figures it was written under beside its state.
 
+mod ask;
 mod entry;
+pub(crate) mod group;
 mod limit;
 mod shard;
+pub(crate) mod space;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +18,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use siphasher::sip128::{Hasher128, SipHasher13};
 use tidegate_core::{Cost, Decision, Plan, Timestamp, Units};
 
+pub use ask::{AdHoc, AdHocCheck, Together};
 pub use limit::AdHocLimit;
+pub use space::AdHocSpace;
 
 use crate::memory::{MemoryStats, OnFull, table::Fingerprint};
 use entry::EntryCells;
@@ -169,8 +174,13 @@ impl AdHocStore {
 
     #[inline]
     fn shard(&self, print: Fingerprint) -> MutexGuard<'_, Shard> {
+        lock(&self.shards[self.shard_index(print)])
+    }
+
+    #[inline]
+    fn shard_index(&self, print: Fingerprint) -> usize {
         // A power of two of them; the table places by the other half of the hash.
-        lock(&self.shards[print.lo() as usize & (self.shards.len() - 1)])
+        print.lo() as usize & (self.shards.len() - 1)
     }
 }
 

@@ -149,6 +149,20 @@ impl Shard {
         true
     }
 
+    /// A key's entry, if it is held.
+    pub(super) fn entry(&self, print: Fingerprint) -> Option<[u64; WORDS]> {
+        self.table.words(self.table.find(print)?).try_into().ok()
+    }
+
+    /// Makes a key's entry what it was; one that was shed meanwhile stays shed, as is told.
+    pub(super) fn put_back(&mut self, print: Fingerprint, before: Option<&[u64; WORDS]>) {
+        let Some(slot) = self.table.find(print) else { return };
+        match before {
+            Some(words) => self.table.words_mut(slot).copy_from_slice(words),
+            None => self.table.remove(slot),
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }

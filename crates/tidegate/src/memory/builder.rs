@@ -6,6 +6,8 @@ use super::print::Secret;
 use super::shard::Bounds;
 use super::vanish::Spare;
 use super::{MemoryStore, Padded};
+use crate::adhoc::AdHocStore;
+use crate::adhoc::space::Spaces;
 
 /// What happens to a key not seen before when as many keys are held as may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,7 +56,8 @@ impl MemoryStoreBuilder {
         self
     }
 
-    /// At most so many keys are held at once; unbounded unless said. Each shard holds its equal part of them, so
+    /// At most so many keys are held at once, and as many of each space of
+    /// [ad hoc keys](MemoryStore::ad_hoc); unbounded unless said. Each shard holds its equal part of them, so
     /// a store of many shards may turn keys away when it is a little less than full; there are so few shards
     /// that each has room for 4096 keys, and a store of fewer than 8192 is one shard and full at exactly this.
     #[must_use]
@@ -98,7 +101,13 @@ impl MemoryStoreBuilder {
         };
         let shards = shards.clamp(1, self.shards);
         let most = self.max_keys.map_or(usize::MAX, |keys| keys / shards);
+        let ad_hoc = AdHocStore::builder().on_full(self.on_full);
+        let ad_hoc = match self.max_keys {
+            Some(keys) => ad_hoc.max_keys(keys),
+            None => ad_hoc,
+        };
         MemoryStore {
+            ad_hoc: Spaces::new(ad_hoc),
             shards: std::iter::repeat_with(Padded::default).take(shards).collect(),
             secret: self.secret.unwrap_or_else(Secret::drawn),
             bounds: Bounds { most, on_full: self.on_full, spare: Spare::from(self.spare) },

@@ -8,7 +8,9 @@ use super::shard::{NoRoom, Question, Shard, write};
 use super::table::Fingerprint;
 use super::{MemoryStore, lock, overloaded, superseding};
 use crate::active::ActivePolicy;
-use crate::store::{Ask, Check, Grouping};
+use crate::adhoc::AdHocCheck;
+use crate::adhoc::group::Beside;
+use crate::store::{Ask, Check, Grouping, Together};
 
 /// Checks with the shards they touch, all locked.
 struct Group<'a> {
@@ -39,6 +41,36 @@ impl MemoryStore {
         let foreseen = group.foresee();
         let charge = grouping == Grouping::AllOrNothing && foreseen.iter().all(Decision::is_allowed);
         if charge { group.charge(foreseen) } else { foreseen }
+    }
+
+    /// The same with ad hoc checks in it. Their keys are locked before those of policies, always, so that no two
+    /// groups wait for each other.
+    pub(super) fn decide_group_with(
+        &self,
+        now: Timestamp,
+        checks: &[Check<'_>],
+        ad_hoc: &[AdHocCheck<'_>],
+        grouping: Grouping,
+    ) -> Together {
+        let costs = checks.iter().map(|check| check.ask.most()).chain(ad_hoc.iter().map(|check| check.cost));
+        let charges = grouping == Grouping::AllOrNothing && costs.into_iter().any(|cost| !cost.is_peek());
+        let beside = Beside::of(&self.ad_hoc, now, ad_hoc);
+        let mut beside = beside.lock(charges);
+        let mut group = Group::lock(self, now, checks);
+        let foreseen = Together { ad_hoc: beside.foresee(), policies: group.foresee() };
+        if grouping != Grouping::AllOrNothing || !foreseen.is_allowed() {
+            return foreseen;
+        }
+        let ad_hoc = match beside.charge(foreseen.ad_hoc.clone()) {
+            Ok(charged) => charged,
+            Err(ad_hoc) => return Together { ad_hoc, ..foreseen },
+        };
+        let policies = group.charge(foreseen.policies);
+        if policies.iter().all(Decision::is_allowed) {
+            return Together { policies, ad_hoc };
+        }
+        beside.put_back();
+        Together { policies, ad_hoc: foreseen.ad_hoc }
     }
 }
 

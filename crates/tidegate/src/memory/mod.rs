@@ -1,5 +1,6 @@
 //! The store in this process's memory: exact under concurrency, bounded, nothing kept of keys that are as new.
 
+mod adhoc;
 mod batch;
 mod builder;
 mod cells;
@@ -17,6 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidegate_core::{Decision, KeyState, Penalty, Plan, Timestamp};
 
 use crate::active::{ActivePolicy, PlanId};
+use crate::adhoc::space::Spaces;
+use crate::adhoc::{AdHocSpace, AdHocStore};
 use crate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
 pub use builder::{MemoryStoreBuilder, OnFull};
 use cells::SlotCells;
@@ -48,6 +51,7 @@ pub struct MemoryStore {
     shards: Box<[Padded]>,
     secret: Secret,
     bounds: Bounds,
+    ad_hoc: Spaces,
 }
 
 /// A shard on cache lines of its own, so that two threads in two shards do not slow each other down.
@@ -83,12 +87,19 @@ impl MemoryStore {
         MemoryStoreBuilder::default()
     }
 
-    /// Keys held now.
+    /// The keys of a space whose figures come with each check. They have bounds of their own, the same as the
+    /// policies' keys.
+    pub fn ad_hoc(&self, space: AdHocSpace) -> Arc<AdHocStore> {
+        self.ad_hoc.store(space)
+    }
+
+    /// Keys of policies held now.
     pub fn keys(&self) -> u64 {
         self.stats().keys
     }
 
-    /// Keys and bytes held, and what became of keys that did not fit. Looks at every shard in turn.
+    /// Keys of policies and bytes held for them, and what became of keys that did not fit. Looks at every shard in
+    /// turn.
     pub fn stats(&self) -> MemoryStats {
         let mut stats = MemoryStats::default();
         for shard in &self.shards {
