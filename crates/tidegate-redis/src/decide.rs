@@ -13,7 +13,7 @@ pub(crate) fn state_of(plan: &Prepared, kept: &[u8], logs: Vec<KeptLog>) -> Resu
         return Ok(KeyState::new(&plan.plan));
     }
     match kept.strip_prefix(&plan.tag[..]) {
-        Some(state) => Ok(decode(&plan.plan, state, logs)?.state),
+        Some(state) => decode(&plan.plan, state, logs),
         None => Err(Damaged("figures that are not the policy's")),
     }
 }

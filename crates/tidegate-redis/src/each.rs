@@ -129,7 +129,7 @@ impl Engine {
         if !question.charges() {
             return Ok(Some(decide::foresee(&question.plan.plan, &seen.state, now, question.ask)));
         }
-        self.carry_over(question, &seen, now).await?;
+        self.carry_over(question, seen, now).await?;
         Ok(None)
     }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use tidegate::{KeyState, Penalty, Plan, Timestamp, Units};
 use tokio::runtime::Handle;
 
-use crate::change::{Life, Seen, foreign_logs};
+use crate::change::{Life, Seen};
 use crate::gather::Gather;
 use crate::link::Link;
 use crate::names::Names;
 use crate::question::{Question, Trouble};
 use crate::record::Damaged;
-use crate::script::{self, Call, Deed, Item, Lives, Read, Swap, Told};
+use crate::script::{self, Call, Deed, Item, Lives, Swap, Told};
 
 /// Times a change is tried again because somebody else was faster.
 pub(crate) const MOST_TRIES: u32 = 100;
@@ -82,7 +82,7 @@ impl Engine {
         }
         for _ in 0..MOST_TRIES {
             let seen = self.look(question, now).await?;
-            if seen.is_absent() || self.swap(seen.forget(&question.plan, &question.record)).await? {
+            if seen.is_absent() || self.swap(seen.forget(&question.record)).await? {
                 let plan = &question.plan.plan;
                 return Ok(Penalty::nothing(plan.peek(&KeyState::new(plan), now)));
             }
@@ -100,50 +100,24 @@ impl Engine {
 
     /// Reads a record, under the figures in force.
     pub(crate) async fn look(&self, question: &Question, now: Timestamp) -> Result<Seen, Trouble> {
-        let mut keys = question.keys();
         for _ in 0..MOST_TRIES {
-            let read = match self
-                .link
-                .call(&script::read(keys.clone()), self.timeout)
-                .await
-                .map_err(Trouble::from)
-            {
+            let read = self.link.call(&script::read(question.record.clone()), self.timeout).await;
+            let kept = match read.map_err(Trouble::from) {
                 Err(trouble) if trouble.is_of_one_record() => {
                     self.clear(question).await?;
                     continue;
                 }
-                read => Read::of(read?)?,
+                read => script::was_read(read?)?,
             };
-            let damage = match foreign_logs(&question.plan, &read.kept) {
-                Ok(logs) => {
-                    let names = logs.as_deref().unwrap_or(&question.plan.logs);
-                    let named = names.iter().map(|name| Names::log(&question.record, *name));
-                    let wanted: Vec<Vec<u8>> =
-                        std::iter::once(question.record.clone()).chain(named).collect();
-                    if wanted != keys {
-                        keys = wanted;
-                        continue;
-                    }
-                    match Seen::of(&question.plan, read.clone(), now) {
-                        Ok(seen) => return Ok(seen),
-                        Err(damage) => damage,
-                    }
-                }
+            let damage = match Seen::of(&question.plan, kept.clone(), now) {
+                Ok(seen) => return Ok(seen),
                 Err(damage) => damage,
             };
             if self.on_damaged == OnDamaged::Refuse {
                 return Err(question.damaged(damage));
             }
-            let logs = question.keys().len() - 1;
-            let gone = Swap {
-                keys: question.keys(),
-                before: read.kept,
-                after: Vec::new(),
-                life: None,
-                logs: vec![script::LogChange::Forget; logs],
-            };
-            self.swap(gone).await?;
-            keys = question.keys();
+            let record = question.record.clone();
+            self.swap(Swap { record, before: kept, after: Vec::new(), life: None }).await?;
         }
         Err(Trouble::Contended { record: question.name() })
     }
@@ -153,7 +127,7 @@ impl Engine {
         if self.on_damaged == OnDamaged::Refuse {
             return Err(question.damaged(Damaged("a value of another type")));
         }
-        self.link.delete(&question.keys(), self.timeout).await?;
+        self.link.delete(std::slice::from_ref(&question.record), self.timeout).await?;
         Ok(())
     }
 
@@ -162,13 +136,15 @@ impl Engine {
     pub(crate) async fn carry_over(
         &self,
         question: &Question,
-        seen: &Seen,
+        seen: Seen,
         now: Timestamp,
     ) -> Result<(), Trouble> {
-        let swap = seen.swap(&question.plan, &question.record, &seen.state, &self.life(now));
+        let state = seen.state.clone();
+        let swap = seen.swap(&question.plan, &question.record, &state, &self.life(now));
         self.swap(swap).await?;
         Ok(())
     }
+
     pub(crate) async fn ask(
         &self,
         call: &Call,
@@ -178,12 +154,12 @@ impl Engine {
         Ok(Told::of(self.link.call(call, within).await?, items)?)
     }
 
-    async fn swap(&self, swap: Swap) -> Result<bool, Trouble> {
+    pub(crate) async fn swap(&self, swap: Swap) -> Result<bool, Trouble> {
         let reply = self.link.call(&script::swap(swap), self.timeout).await?;
         Ok(Swap::done(&reply)?)
     }
 
-    fn life(&self, now: Timestamp) -> Life {
+    pub(crate) fn life(&self, now: Timestamp) -> Life {
         Life { now, lives: self.lives }
     }
 }

@@ -50,7 +50,7 @@ impl Engine {
                         let seen = self.look(question, now).await?;
                         if charging {
                             // By the first check that would charge, admitted or not.
-                            self.carry_over(question, &seen, now).await?;
+                            self.carry_over(question, seen, now).await?;
                             continue 'tries;
                         }
                         seen.state

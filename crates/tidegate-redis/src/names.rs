@@ -5,12 +5,12 @@ use sha2::{Digest, Sha256};
 /// Client keys up to so many bytes appear in names as they are, escaped; longer ones as their digest.
 const LONGEST_PLAIN: usize = 64;
 
-/// Names of records and logs, all under one prefix.
+/// Names of records, all under one prefix.
 ///
-/// A record is `PREFIX:{kKEY}:POLICY` and a log `PREFIX:{kKEY}:POLICY:NAME`, every part escaped, so that two
-/// different (policy, key) pairs never share a name. The part in braces is what Redis Cluster places a key by: a
-/// client's records are in one slot, and the records of many clients are spread over all. With a partition it is
-/// `PREFIX:{pPARTITION}:kKEY:POLICY`, and all are in one.
+/// A record is `PREFIX:{kKEY}:POLICY`, every part escaped, so that two different (policy, key) pairs never share a
+/// name. The part in braces is what Redis Cluster places a key by: a client's records are in one slot, and the
+/// records of many clients are spread over all. With a partition it is `PREFIX:{pPARTITION}:kKEY:POLICY`, and all are
+/// in one.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
     prefix: Vec<u8>,
@@ -63,15 +63,6 @@ impl Names {
         escape(policy.as_bytes(), &mut name);
         name
     }
-
-    /// The name of a log that belongs to a record: `limit` tells the limits of a policy apart.
-    pub(crate) fn log(record: &[u8], limit: u32) -> Vec<u8> {
-        let mut name = Vec::with_capacity(record.len() + 9);
-        name.extend_from_slice(record);
-        name.push(b':');
-        limit.to_be_bytes().iter().for_each(|byte| hex(*byte, &mut name));
-        name
-    }
 }
 
 /// Writes `bytes` so that no byte of theirs is taken for one that separates parts.
@@ -120,7 +111,7 @@ mod tests {
         let mut names = BTreeSet::new();
         for (policy, key) in policies.iter().flat_map(|policy| keys.map(|key| (policy, key))) {
             let record = Names::under("tg1", None).record(policy, key);
-            assert!(names.insert(Names::log(&record, 7)) && names.insert(record));
+            assert!(names.insert(record));
         }
         let digest = named("api", &[b'k'; 70]);
         let spelt: Vec<u8> = digest.bytes().skip(5).take(65).collect();

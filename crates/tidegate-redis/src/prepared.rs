@@ -20,8 +20,8 @@ pub(crate) struct Prepared {
     pub(crate) tag: Vec<u8>,
     /// Its figures, as the script reads them.
     pub(crate) figures: Vec<u8>,
-    /// Hashes of the names of the limits that keep a log, in order.
-    pub(crate) logs: Vec<u32>,
+    /// How many of its limits keep a log.
+    pub(crate) logs: usize,
     /// The script made for it, if it keeps no log.
     pub(crate) swift: Option<Swift>,
     /// Whether its buckets are kept in the classic layout.
@@ -32,8 +32,8 @@ impl Prepared {
     pub(crate) fn new(policy: &Arc<Policy>, plan: &Plan, is_classic: bool) -> Self {
         let names: Vec<u32> = policy.limit_names().map(name_hash).collect();
         let tag = Tag { plan: plan.clone(), names: names.clone() }.encode();
-        let logs = logs_of(plan, &names).map(|(_, name)| name).collect();
-        let figures = figures(plan);
+        let logs = plan.limits().iter().filter(|limit| limit.keeps_log()).count();
+        let figures = figures(plan, logs);
         let swift = Swift::of(plan).filter(|_| !is_classic);
         Prepared {
             policy: Arc::clone(policy),
@@ -52,14 +52,8 @@ impl Prepared {
     }
 }
 
-/// The limits that keep a log: their places and the hashes of their names.
-pub(crate) fn logs_of<'a>(plan: &'a Plan, names: &'a [u32]) -> impl Iterator<Item = (usize, u32)> + 'a {
-    let limits = plan.limits().iter().zip(names).enumerate();
-    limits.filter(|(_, (limit, _))| limit.keeps_log()).map(|(index, (_, name))| (index, *name))
-}
-
-/// The bytes of the state, then each limit's kind and figures, then the number of logs.
-fn figures(plan: &Plan) -> Vec<u8> {
+/// The bytes of the state without its rings, then each limit's kind and figures, then the number of logs.
+fn figures(plan: &Plan, logs: usize) -> Vec<u8> {
     let mut out = Vec::new();
     doubles(&[double(8 * width(plan) as u64)], &mut out);
     for limit in plan.limits() {
@@ -86,7 +80,6 @@ fn figures(plan: &Plan) -> Vec<u8> {
             }
         }
     }
-    let logs = plan.limits().iter().filter(|limit| limit.keeps_log()).count();
     doubles(&[double(logs as u64)], &mut out);
     out
 }

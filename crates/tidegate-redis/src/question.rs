@@ -10,7 +10,6 @@ use crate::decide::{self, state_of};
 use crate::engine::MOST_TRIES;
 use crate::fallback::Charged;
 use crate::link::Failure;
-use crate::names::Names;
 use crate::prepared::Prepared;
 use crate::record::{Damaged, KeptLog};
 use crate::script::{self, Item, Unheard};
@@ -66,32 +65,36 @@ impl Trouble {
         match self {
             Trouble::Link(Failure::NotRun(_)) => Some(Charged::No),
             Trouble::Link(Failure::MayHaveRun(_)) => Some(Charged::Perhaps),
-            // It has no room, and had none before it wrote anything.
-            Trouble::Link(Failure::Refused(said)) if said.contains("OOM ") => Some(Charged::No),
+            // It had none before it wrote anything.
+            _ if self.is_of_no_room() => Some(Charged::No),
             _ => None,
         }
     }
-}
 
-impl Trouble {
-    /// Whether a record, or a log of one, is a value of another type: what others asked in the same call is right.
+    /// Whether the server has no memory left, and would do it if it had.
+    pub(crate) fn is_of_no_room(&self) -> bool {
+        matches!(self, Trouble::Link(Failure::Refused(said)) if said.contains("OOM "))
+    }
+
+    /// Whether a record is a value of another type: what others asked in the same call is right.
     pub(crate) fn is_of_one_record(&self) -> bool {
         matches!(self, Trouble::Link(Failure::Refused(said)) if said.contains("WRONGTYPE"))
     }
 }
 
 impl Question {
-    pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
-        let logs = self.plan.logs.iter().map(|name| Names::log(&self.record, *name));
-        std::iter::once(self.record.clone()).chain(logs).collect()
-    }
-
     pub(crate) fn item(&self) -> Item {
         let ask = match self.ask {
             Ask::Exactly(cost) => script::Ask::Exactly(cost.get()),
             Ask::UpTo(most) => script::Ask::UpTo(most.get()),
         };
-        Item { plan: Arc::clone(&self.plan), keys: self.keys(), ask, now: self.now, whole_logs: false }
+        Item {
+            plan: Arc::clone(&self.plan),
+            record: self.record.clone(),
+            ask,
+            now: self.now,
+            whole_logs: false,
+        }
     }
 
     pub(crate) fn charges(&self) -> bool {

@@ -14,10 +14,8 @@ use crate::engine::Engine;
 use crate::fallback::{Fallback, OnStoreError};
 use crate::link::Failure;
 use crate::link::discipline::Discipline;
-use crate::names::Names;
 use crate::prepared::Shelf;
 use crate::question::{Question, Trouble};
-use crate::record::name_hash;
 use crate::script::Deed;
 
 /// Keeps the state of keys in Redis or Valkey, shared by all who use the same server and prefix.
@@ -77,17 +75,8 @@ impl RedisStore {
     pub async fn remove(&self, keys: &[(&Policy, &[u8])]) -> Result<(), StoreError> {
         const AT_ONCE: usize = 500;
         for keys in keys.chunks(AT_ONCE) {
-            let names: Vec<Vec<u8>> = keys
-                .iter()
-                .flat_map(|(policy, key)| {
-                    let record = self.engine.names.record(policy.name(), key);
-                    let limits = policy.plan().limits().iter().zip(policy.limit_names());
-                    let logs = limits.filter(|(limit, _)| limit.keeps_log());
-                    let logs: Vec<Vec<u8>> =
-                        logs.map(|(_, name)| Names::log(&record, name_hash(name))).collect();
-                    std::iter::once(record).chain(logs)
-                })
-                .collect();
+            let names: Vec<Vec<u8>> =
+                keys.iter().map(|(policy, key)| self.engine.names.record(policy.name(), key)).collect();
             let failed =
                 |failure: Failure| StoreError { store: self.name.to_string(), reason: failure.to_string() };
             self.engine.link.delete(&names, self.engine.timeout).await.map_err(failed)?;

@@ -39,8 +39,8 @@ async fn clients_are_spread_over_all_masters_and_batches_come_back_in_order() {
         }
     }
     let keys = keys_in(&cluster);
-    assert_eq!(keys.iter().sum::<i64>(), 900, "a record each, and a log each");
-    assert!(keys.iter().all(|count| *count > 200), "{keys:?}");
+    assert_eq!(keys.iter().sum::<i64>(), 600, "a record each");
+    assert!(keys.iter().all(|count| *count > 130), "{keys:?}");
 }
 
 #[tokio::test]

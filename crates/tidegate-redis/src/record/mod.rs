@@ -1,9 +1,11 @@
 //! What is kept of one client under one policy, as bytes: a tag that says under which figures, then the state.
 
+mod ring;
 mod state;
 mod tag;
 
-pub(crate) use state::{KeptLog, decode, encode, width};
+pub(crate) use ring::{KeptLog, logs_in, numbers};
+pub(crate) use state::{decode, encode, width};
 pub(crate) use tag::{Tag, name_hash};
 
 /// A record that is not one of ours, or not whole.

@@ -1,51 +1,19 @@
-//! The state behind the tag: `last`, then each limit's fields, as doubles that hold whole numbers.
+//! The state behind the tag: `last`, then each limit's fields, as doubles that hold whole numbers, then the logs' rings.
 
-use tidegate_core::{Cells, KeyState, Limit, Log, Plan, State, Timestamp};
+use tidegate_core::{Cells, KeyState, Limit, Plan, State, Timestamp};
 
-use super::{Damaged, double, doubles};
+use super::ring::encode_log;
+use super::{Damaged, KeptLog, double, doubles};
 
-/// A record read back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Kept {
-    pub(crate) state: KeyState,
-    /// The running total of each log, in the order of the limits that keep one.
-    pub(crate) totals: Vec<u64>,
-}
-
-/// What was read of a log: entries as (stamp, running total up to and including it), oldest first, and the total
-/// before the first.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct KeptLog {
-    pub(crate) base: u64,
-    pub(crate) entries: Vec<(u64, u64)>,
-}
-
-impl KeptLog {
-    fn into_log(self) -> Result<Log, Damaged> {
-        let KeptLog { mut base, entries } = self;
-        let mut log = Vec::with_capacity(entries.len());
-        for (at, total) in entries {
-            let cost = total.checked_sub(base).ok_or(Damaged("a log that shrinks"))?;
-            let at = Timestamp::from_micros(at).map_err(|_| Damaged("a stamp out of range"))?;
-            if log.last().is_some_and(|(before, _)| *before > at) {
-                return Err(Damaged("a log out of order"));
-            }
-            log.push((at, cost));
-            base = total;
-        }
-        Ok(Log::from_entries(log))
-    }
-}
-
-/// Doubles that the state of `plan` takes.
+/// Doubles that the state of `plan` takes without its rings.
 pub(crate) fn width(plan: &Plan) -> usize {
     1 + plan.limits().iter().map(fields).sum::<usize>()
 }
 
-fn fields(limit: &Limit) -> usize {
+pub(super) fn fields(limit: &Limit) -> usize {
     match (limit.rate(), limit.keeps_log()) {
         (Some(_), _) => 2,
-        (None, true) => 1,
+        (None, true) => 4,
         (None, false) if is_counter(limit) => 2,
         _ => 1,
     }
@@ -55,9 +23,9 @@ fn is_counter(limit: &Limit) -> bool {
     limit.algorithm() == tidegate_core::Algorithm::SlidingWindowCounter
 }
 
-/// The state's bytes; `totals` are the logs' running totals.
-pub(crate) fn encode(plan: &Plan, state: &KeyState, totals: &[u64], out: &mut Vec<u8>) {
-    let mut totals = totals.iter();
+/// The state's bytes.
+pub(crate) fn encode(plan: &Plan, state: &KeyState, out: &mut Vec<u8>) {
+    let mut rings = Vec::new();
     doubles(&[double(state.last().as_micros())], out);
     for (index, limit) in plan.limits().iter().enumerate() {
         match state.load(index, limit) {
@@ -69,14 +37,15 @@ pub(crate) fn encode(plan: &Plan, state: &KeyState, totals: &[u64], out: &mut Ve
             }
             State::Count(count) => doubles(&[double(count)], out),
             State::Pair { previous, current } => doubles(&[double(previous), double(current)], out),
-            State::Log(_) => doubles(&[double(totals.next().copied().unwrap_or(0))], out),
+            State::Log(log) => encode_log(log, out, &mut rings),
             _ => doubles(&[0.0], out),
         }
     }
+    out.append(&mut rings);
 }
 
-/// Reads what [`encode`] wrote; `logs` are what was read of the logs.
-pub(crate) fn decode(plan: &Plan, bytes: &[u8], logs: Vec<KeptLog>) -> Result<Kept, Damaged> {
+/// Reads what [`encode`] wrote, but for the rings; `logs` are what was read of those.
+pub(crate) fn decode(plan: &Plan, bytes: &[u8], logs: Vec<KeptLog>) -> Result<KeyState, Damaged> {
     if bytes.len() != 8 * width(plan) {
         return Err(Damaged("a state of another length than its figures have"));
     }
@@ -86,8 +55,8 @@ pub(crate) fn decode(plan: &Plan, bytes: &[u8], logs: Vec<KeptLog>) -> Result<Ke
         f64::from_be_bytes(double)
     });
     let mut next = || whole(numbers.next().unwrap_or(f64::NAN));
-    let mut kept = Kept { state: KeyState::new(plan), totals: Vec::new() };
-    kept.state.set_last(stamp(next()?)?);
+    let mut state = KeyState::new(plan);
+    state.set_last(stamp(next()?)?);
     let mut logs = logs.into_iter();
     for (index, limit) in plan.limits().iter().enumerate() {
         let first = next()?;
@@ -97,19 +66,21 @@ pub(crate) fn decode(plan: &Plan, bytes: &[u8], logs: Vec<KeptLog>) -> Result<Ke
                 return Err(Damaged("a fraction of a token that is not one"));
             }
             let level = i128::from(first) * i128::from(period) + i128::from(rest);
-            kept.state.save(index, limit, State::Bucket(level));
+            state.save(index, limit, State::Bucket(level));
         } else if limit.keeps_log() {
-            let log = logs.next().unwrap_or_default();
-            kept.totals.push(count(first)?);
-            *kept.state.log_mut(index) = log.into_log()?;
+            // The ring's figures follow the total: who reads the ring reads them.
+            for _ in 0..3 {
+                next()?;
+            }
+            *state.log_mut(index) = logs.next().unwrap_or_default().into_log()?;
         } else if is_counter(limit) {
             let pair = State::Pair { previous: count(first)?, current: count(next()?)? };
-            kept.state.save(index, limit, pair);
+            state.save(index, limit, pair);
         } else {
-            kept.state.save(index, limit, State::Count(count(first)?));
+            state.save(index, limit, State::Count(count(first)?));
         }
     }
-    Ok(kept)
+    Ok(state)
 }
 
 /// P' of a bucket: its levels are in units of 1/P'.

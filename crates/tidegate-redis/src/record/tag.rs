@@ -8,7 +8,8 @@ use tidegate_core::{Algorithm, Limit, MAX_LIMITS, Period, Plan, Rate, Units};
 
 use super::Damaged;
 
-const VERSION: u8 = 1;
+/// Of the format of the whole record. The first kept logs in lists beside it.
+const VERSION: u8 = 2;
 /// Set beside the algorithm when the debt is not the capacity, and then follows it.
 const OWN_DEBT: u8 = 0x80;
 
@@ -54,6 +55,7 @@ impl Tag {
         let mut rest = record;
         match take(&mut rest)? {
             VERSION => {}
+            1 => return Err(Damaged("a record of tidegate's former format")),
             _ => return Err(Damaged("no record of this version of tidegate")),
         }
         let count = usize::from(take(&mut rest)?);
@@ -189,15 +191,18 @@ mod tests {
         for foreign in [
             &b""[..],
             b"42",
-            b"\x02\x01",
-            b"\x01\x00",
-            b"\x01\x09",
-            b"\x01\x01aaaa\x06",
-            b"\x01\x01aaaa\x00\xff",
+            b"\x01\x01",
+            b"\x02\x00",
+            b"\x02\x09",
+            b"\x02\x01aaaa\x06",
+            b"\x02\x01aaaa\x00\xff",
+            b"\x03\x01",
         ] {
             assert!(Tag::decode(foreign).is_err());
         }
-        let endless = [&b"\x01\x01aaaa\x00"[..], &[0xff; 20]].concat();
+        let former = Damaged("a record of tidegate's former format");
+        assert_eq!(Tag::decode(b"\x01\x01aaaa\x00"), Err(former));
+        let endless = [&b"\x02\x01aaaa\x00"[..], &[0xff; 20]].concat();
         assert_eq!(Tag::decode(&endless), Err(OUT_OF_RANGE));
     }
 }

@@ -1,6 +1,6 @@
 -- Decides checks, and charges those that are admitted.
 --
--- KEYS  for each check its record, then a list for each of its sliding logs
+-- KEYS  for each check its record
 -- ARGV  1: now, spare milliseconds, milliseconds a record lives that never becomes as new (0: for ever), mode, number of
 --       plans
 --       then for each plan its tag and its figures
@@ -8,15 +8,8 @@
 -- Reply for each check: a verdict (0 refused, 1 admitted, 2 the record stands under other figures or is not ours),
 --       the record as it was, and what the answer needs of each log
 --
--- A record is the tag of the figures it was written under, then doubles: last, and each limit's fields (a bucket:
--- whole tokens and the fraction in 1/P; a fixed window: its count; a counter: both counts; a log: its running
--- total). A log's entries are (stamp, running total before it) in a list of its own.
---
 -- Pure: no clock is read, so the same arguments on the same state decide the same anywhere. All numbers are
 -- integers below 2^53, which doubles hold exactly; a product that may pass 2^53 is divided digit by digit.
-local unpack_, pack, call = struct.unpack, struct.pack, redis.call
-local floor, sub, byte = math.floor, string.sub, string.byte
-local EXACT, FOR_EVER = 9007199254740992, 1e15
 local now, spare, unending, mode, plans = unpack_('>ddddd', ARGV[1])
 local EACH, ALL = 0, 1
 
@@ -44,66 +37,23 @@ local function muldiv(a, b, m)
   return quotient, rest
 end
 
--- Records as they are by now, and how many milliseconds those live that are to be written.
-local seen, lives = {}, {}
-
-local function entry(key, index)
-  return unpack_('>dd', call('LINDEX', key, index))
-end
-
--- The first place from `low` on whose entry is `past`; `length` if none is.
-local function first(key, low, length, past)
-  local high = length
-  for _ = 1, 53 do
-    if low >= high then break end
-    local middle = floor((low + high) / 2)
-    if past(entry(key, middle)) then high = middle else low = middle + 1 end
-  end
-  return low
-end
-
--- What a log holds at t, its running total being `total`.
-local function look_into(key, kept, total, window, t)
-  local length = kept and call('LLEN', key) or 0
-  local log = {key = key, length = length, live = length, base = total, total = total, window = window}
-  if length > 0 then
-    local oldest, before = entry(key, 0)
-    if oldest > t - window then
-      log.live, log.base = 0, before
-    else
-      log.live = first(key, 1, length, function(stamp) return stamp > t - window end)
-      if log.live < length then
-        local _
-        _, log.base = entry(key, log.live)
-      end
-    end
-    log.newest = entry(key, -1)
-  end
-  -- Nothing is left of what was counted: count from 0 again, so that totals stay small.
-  if log.live == length then log.base, log.total = 0, 0 end
-  return log
-end
-
 -- What a record holds at the instant it is decided at: h its fields by then, room what every limit would admit.
-local function look(name, tag, figures, lists)
-  local kept = seen[name]
-  if kept == nil then
-    kept = call('GET', name)
-    seen[name] = kept
-  end
-  local expected, p = unpack_('>d', figures)
-  if kept and (#kept ~= #tag + expected or sub(kept, 1, #tag) ~= tag) then
-    return {kept = kept, foreign = true}
-  end
+local function look(name, tag, figures)
+  local record = records[name] or read(name)
+  local kept = record.kept
+  local header, p = unpack_('>d', figures)
+  header = #tag + header
+  if kept and (#kept < header or sub(kept, 1, #tag) ~= tag) then return {foreign = true} end
   local last, at = 0, 0
   if kept then last, at = unpack_('>d', kept, #tag + 1) end
   local t = now
   if last > now then t = last end
-  local h, n, room, ends = {}, 0, EXACT, 0
-  local s = {kept = kept, name = name, tag = tag, t = t, h = h, less = {}, more = {}, buckets = {}, logs = {}}
-  local size = #figures - 8 -- the number of logs comes last
+  local h, n, room, ends, size = {}, 0, EXACT, 0, header
+  local s = {record = record, tag = tag, t = t, h = h, less = {}, more = {}, buckets = {}, logs = {}}
+  if kept then s.kept = sub(kept, 1, header) end
+  local figured = #figures - 8 -- the number of logs comes last
   for _ = 1, 8 do
-    if p > size then break end
+    if p > figured then break end
     local kind = byte(figures, p)
     local here
     if kind == 98 then -- b, a bucket: capacity, then amount per period
@@ -147,6 +97,7 @@ local function look(name, tag, figures, lists)
         end
         n = n + 1
         h[n] = count
+        s.more[#s.more + 1] = n
         here = limit - count
         if W - elapsed > ends then ends = W - elapsed end
       elseif kind == 99 then -- c, a counter: then the most that a count weighs
@@ -161,6 +112,7 @@ local function look(name, tag, figures, lists)
         end
         h[n + 1], h[n + 2] = previous, count
         n = n + 2
+        s.more[#s.more + 1] = n
         if previous > most then previous = most end
         if count > most then count = most end
         if elapsed > 0 and previous > 0 then
@@ -171,40 +123,42 @@ local function look(name, tag, figures, lists)
         here = limit - count - previous
         if W + W - elapsed > ends then ends = W + W - elapsed end
       else -- l, a log
-        local total = 0
-        if kept then total, at = unpack_('>d', kept, at) end
-        local log = look_into(KEYS[lists + #s.logs], kept, total, W, t)
-        log.limit = limit
-        n = n + 1
-        h[n] = log.total
+        local total, head, length, slots = 0, 0, 0, 0
+        if kept then total, head, length, slots, at = unpack_('>dddd', kept, at) end
+        local log = record.logs and record.logs[#s.logs + 1]
+          or {record = record, start = size, total = total, head = head, length = length, slots = slots}
+        log.limit, log.window, log.field = limit, W, n + 1
+        size = size + 16 * slots
+        h[n + 1], h[n + 2], h[n + 3], h[n + 4] = total, head, length, slots
+        n = n + 4
         s.logs[#s.logs + 1] = log
-        here = limit - (log.total - log.base)
         if W > ends then ends = W end
+        here = EXACT -- as soon as it is known what its ring may be asked for
       end
-      s.more[#s.more + 1] = n
     end
     -- Written so that what is not a number refuses.
     if not (here >= room) then room = here end
   end
   -- What no script of ours has written is not to be charged.
   for i = 1, n do
-    if h[i] % 1 ~= 0 then return {kept = kept, foreign = true} end
+    if h[i] % 1 ~= 0 then return {foreign = true} end
   end
-  if not (last >= 0 and last % 1 == 0) then return {kept = kept, foreign = true} end
-  s.room, s.ends, s.fields = room, ends, n
+  if not (last >= 0 and last % 1 == 0) then return {foreign = true} end
+  if kept and not record.logs and size ~= record.size then return {foreign = true} end
+  for _, log in ipairs(s.logs) do
+    if not is_ring(log) then return {foreign = true} end
+    bring_up(log, t)
+    if record.broken then return {foreign = true} end
+    local here = log.limit - (log.total - log.base)
+    if here < room then room = here end
+  end
+  s.room, s.ends = room, ends
   return s
 end
 
 local function charge(s, cost)
-  local h, ends, never = s.h, s.ends, false
-  for _, log in ipairs(s.logs) do
-    local key = log.key
-    if not s.kept then call('DEL', key) end
-    if log.live > 0 then call('LTRIM', key, log.live, -1) end
-    if log.live == log.length or log.newest ~= s.t then call('RPUSH', key, pack('>dd', s.t, log.total)) end
-    local life = math.ceil((s.t - now + log.window) / 1000) + spare + 1
-    call('PEXPIRE', key, string.format('%.0f', life))
-  end
+  local h, ends, record = s.h, s.ends, s.record
+  for _, log in ipairs(s.logs) do add(log, s.t, cost) end
   for _, i in ipairs(s.less) do h[i] = h[i] - cost end
   for _, i in ipairs(s.more) do h[i] = h[i] + cost end
   for _, bucket in ipairs(s.buckets) do
@@ -215,49 +169,50 @@ local function charge(s, cost)
     end
   end
   local life = math.ceil((s.t - now + ends) / 1000) + spare + 1
-  seen[s.name] = s.tag .. pack('>' .. string.rep('d', s.fields + 1), s.t, unpack(h))
-  lives[s.name] = life < FOR_EVER and life or unending
+  record.tag, record.last, record.fields, record.logs = s.tag, s.t, h, s.logs
+  record.life = life < FOR_EVER and life or unending
+  record.kept = header(record)
 end
 
 -- What the answer needs of a log.
-local function tell(log, cost, short, whole)
-  if whole then
-    local entries = log.length > 0 and call('LRANGE', log.key, log.live, -1) or {}
-    return pack('>dd', log.total, #entries) .. table.concat(entries)
+local function tell(log, cost, whole_log)
+  if whole_log then
+    return pack('>dd', log.total, log.length - log.live) .. entries(log, log.live)
   end
   if log.live == log.length then return pack('>d', log.total) end
-  local key, length, total = log.key, log.length, log.total
+  local length, total = log.length, log.total
   local function ends_at(index)
     if index + 1 >= length then return total end
-    local _, before = entry(key, index + 1)
+    local _, before = entry(log, index + 1)
     return before
   end
   -- The entry with which so little is left that the running total counts from `need` on.
   local function out_at(need)
-    return first(key, log.live + 1, length, function(_, before) return before >= need end) - 1
+    return first(log, log.live + 1, function(_, before) return before >= need end) - 1
   end
-  local places = {log.live, length - 1}
-  if short then places[3] = out_at(total + cost - log.limit) end
+  local places, used = {log.live, length - 1}, total - log.base
+  if log.limit - used < cost then places[3] = out_at(total + cost - log.limit) end
   -- In debt what is left does not grow with the next entry.
-  if total - log.base > log.limit then places[#places + 1] = out_at(total - log.limit + 1) end
+  if used > log.limit then places[#places + 1] = out_at(total - log.limit + 1) end
   table.sort(places)
   local told = {pack('>d', log.base)}
-  for _, place in ipairs(places) do
-    local stamp = entry(key, place)
-    told[#told + 1] = pack('>dd', stamp, ends_at(place))
+  for _, index in ipairs(places) do
+    local stamp = entry(log, index)
+    told[#told + 1] = pack('>dd', stamp, ends_at(index))
   end
   return table.concat(told)
 end
 
 local reply, found = {}, {}
-local key, arg, all = 1, 2 + 2 * plans, true
-for check = 1, #ARGV - arg + 1 do
-  local plan, cost, up_to, whole = unpack_('>dddd', ARGV[arg + check - 1])
+local arg, all = 2 + 2 * plans, true
+for check = 1, #KEYS do
+  local plan, cost, up_to, whole_logs = unpack_('>dddd', ARGV[arg + check - 1])
   local tag, figures = ARGV[2 * plan], ARGV[2 * plan + 1]
-  local s = look(KEYS[key], tag, figures, key + 1)
-  local logs = unpack_('>d', figures, #figures - 7)
-  found[check] = s
+  local s = look(KEYS[check], tag, figures)
   local verdict = 2
+  local told = #reply
+  reply[told + 1], reply[told + 2] = verdict, s.kept or ''
+  for i = 1, unpack_('>d', figures, #figures - 7) do reply[told + 2 + i] = '' end
   if not s.foreign then
     local room = s.room
     if up_to == 1 then
@@ -267,27 +222,20 @@ for check = 1, #ARGV - arg + 1 do
       if cost < 0 then cost = 0 end
     end
     s.cost = cost
-    verdict = room >= cost and 1 or 0
+    for i, log in ipairs(s.logs) do reply[told + 2 + i] = tell(log, cost, whole_logs == 1) end
+    if not s.record.broken then verdict = room >= cost and 1 or 0 end
   end
+  reply[told + 1] = verdict
+  found[check] = s
   all = all and verdict == 1
-  reply[#reply + 1] = verdict
-  reply[#reply + 1] = s.kept or ''
-  for i = 1, logs do
-    reply[#reply + 1] = s.foreign and '' or tell(s.logs[i], cost, s.logs[i].limit - (s.logs[i].total - s.logs[i].base) < cost, whole == 1)
-  end
   if mode == EACH and verdict == 1 and cost > 0 then charge(s, cost) end
-  key = key + 1 + logs
 end
 if mode == ALL and all then
   for _, s in ipairs(found) do
     if s.cost > 0 then charge(s, s.cost) end
   end
 end
-for name, life in pairs(lives) do
-  if life > 0 then
-    call('SET', name, seen[name], 'PX', string.format('%.0f', life))
-  else
-    call('SET', name, seen[name])
-  end
+for _, record in pairs(records) do
+  if record.tag then write(record) end
 end
 return reply

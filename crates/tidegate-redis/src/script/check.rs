@@ -7,9 +7,10 @@ use tidegate::{Cost, Decision, Timestamp};
 
 use super::{Call, Lives, Script, Unheard};
 use crate::prepared::Prepared;
-use crate::record::{KeptLog, double, doubles};
+use crate::record::{KeptLog, double, doubles, numbers};
 
-static CHECK: Script = Script { name: "check", source: include_str!("check.lua") };
+static CHECK: Script =
+    Script { name: "check", source: concat!(include_str!("record.lua"), include_str!("check.lua")) };
 
 /// How the checks of one call hang together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +34,8 @@ pub(crate) enum Ask {
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
     pub(crate) plan: Arc<Prepared>,
-    /// The record's name, then its logs'.
-    pub(crate) keys: Vec<Vec<u8>>,
+    /// The record's name.
+    pub(crate) record: Vec<u8>,
     pub(crate) ask: Ask,
     /// The instant it is asked at.
     pub(crate) now: Timestamp,
@@ -47,8 +48,9 @@ pub(crate) struct Item {
 pub(crate) enum Told {
     Decided {
         admitted: bool,
-        /// The record as it was; empty if there was none.
+        /// The record as it was, without its rings; empty if there was none.
         kept: Vec<u8>,
+        /// What the answer needs of each log.
         logs: Vec<KeptLog>,
     },
     /// The record stands under other figures, or is not ours.
@@ -89,7 +91,7 @@ pub(crate) fn check(items: &[Item], now: Timestamp, lives: Lives, mode: Mode) ->
     args.push(head);
     args.extend(plans.iter().flat_map(|plan| [plan.tag.clone(), plan.figures.clone()]));
     args.append(&mut checks);
-    Call { script: &CHECK, keys: items.iter().flat_map(|item| item.keys.iter().cloned()).collect(), args }
+    Call { script: &CHECK, keys: items.iter().map(|item| item.record.clone()).collect(), args }
 }
 
 impl Told {
@@ -98,7 +100,7 @@ impl Told {
         let unheard =
             |reply: &dyn std::fmt::Debug| Unheard { script: CHECK.name, reply: format!("{reply:?}") };
         let Value::Array(words) = reply else { return Err(unheard(&reply)) };
-        let expected: usize = items.iter().map(|item| 2 + item.plan.logs.len()).sum();
+        let expected: usize = items.iter().map(|item| 2 + item.plan.logs).sum();
         if words.len() != expected {
             return Err(unheard(&words));
         }
@@ -107,13 +109,14 @@ impl Told {
         for item in items {
             let verdict = words.next();
             let Some(Value::BulkString(kept)) = words.next() else { return Err(unheard(&verdict)) };
-            let logs: Vec<Value> = words.by_ref().take(item.plan.logs.len()).collect();
+            let logs: Vec<Value> = words.by_ref().take(item.plan.logs).collect();
             told.push(match verdict {
                 Some(Value::Int(2)) => Told::Foreign,
                 Some(Value::Int(verdict @ (0 | 1))) => {
-                    let read = |log: &Value| read_log(log, item.whole_logs).ok_or_else(|| unheard(log));
-                    let logs = logs.iter().map(read).collect::<Result<_, _>>()?;
-                    Told::Decided { admitted: verdict == 1, kept, logs }
+                    let logs = logs.iter().map(|log| read_log(log, item.whole_logs)).collect();
+                    // What is no log is not ours; the record as a whole says what is wrong with it.
+                    let decided = |logs| Told::Decided { admitted: verdict == 1, kept, logs };
+                    Option::map_or(logs, Told::Foreign, decided)
                 }
                 other => return Err(unheard(&other)),
             });
@@ -124,14 +127,13 @@ impl Told {
 
 fn read_log(log: &Value, whole: bool) -> Option<KeptLog> {
     let Value::BulkString(bytes) = log else { return None };
-    let mut numbers = super::read::numbers(bytes)?.into_iter();
-    let first = numbers.next()?;
     if whole {
         // The running total, the number of entries, then each with the total before it.
-        let rest: Vec<u64> = numbers.skip(1).collect();
-        return Some(super::read::entries(&rest, first));
+        let (counts, entries) = bytes.split_at_checked(16)?;
+        let total = *numbers(counts)?.first()?;
+        return KeptLog::of_slots(entries, total).ok();
     }
-    let rest: Vec<u64> = numbers.collect();
+    let (first, rest) = numbers(bytes)?.split_first().map(|(first, rest)| (*first, rest.to_vec()))?;
     let mut entries: Vec<(u64, u64)> = rest.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
     // The first may be the last, and the one in between either.
     entries.dedup();

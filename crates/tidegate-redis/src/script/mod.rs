@@ -8,8 +8,8 @@ mod swift;
 
 pub(crate) use check::{Ask, Item, Mode, Told, check};
 pub(crate) use classic::{Bucket, Deed, classic};
-pub(crate) use read::{Read, read};
-pub(crate) use swap::{LogChange, Swap, swap};
+pub(crate) use read::{read, was_read};
+pub(crate) use swap::{Swap, swap};
 pub(crate) use swift::Swift;
 
 use crate::record::double;

@@ -64,14 +64,13 @@ impl Swift {
             _ if are_distinct(items) => self.distinct,
             _ => self.many,
         };
-        Call { script, keys: items.iter().flat_map(|item| item.keys.iter().cloned()).collect(), args }
+        Call { script, keys: items.iter().map(|item| item.record.clone()).collect(), args }
     }
 }
 
 /// Whether no two are of one record.
 fn are_distinct(items: &[Item]) -> bool {
-    let records: HashSet<&[u8]> =
-        items.iter().filter_map(|item| item.keys.first()).map(|key| &key[..]).collect();
+    let records: HashSet<&[u8]> = items.iter().map(|item| &item.record[..]).collect();
     records.len() == items.len()
 }
 
