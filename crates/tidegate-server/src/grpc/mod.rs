@@ -8,6 +8,7 @@ mod reflection;
 mod route;
 mod serve;
 mod tls;
+mod unary;
 
 pub(crate) use serve::Reception;
 pub use serve::serve;

@@ -1,14 +1,10 @@
 //! `ShouldRateLimit`: the message decoded, decided, encoded.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::Wait;
 use tidegate::store::within;
-use tonic::codegen::BoxFuture;
-use tonic::metadata::MetadataMap;
-use tonic::server::UnaryService;
-use tonic::{Request, Response, Status};
+use tonic::Status;
 
 use super::messages::{
     Code, DescriptorStatus, HeaderValue, RateLimit, RateLimitOverride, RateLimitRequest, RateLimitResponse,
@@ -17,46 +13,20 @@ use super::messages::{
 use crate::app::App;
 use crate::envoy::{self, Answer, CurrentLimit, Descriptor, Override, Refused, Unit};
 
-/// A limit is an answer, never an error: Envoy lets pass what ends in one.
-#[derive(Debug, Clone)]
-pub(super) struct ShouldRateLimit(pub Arc<App>);
-
-impl UnaryService<RateLimitRequest> for ShouldRateLimit {
-    type Response = RateLimitResponse;
-    type Future = BoxFuture<Response<RateLimitResponse>, Status>;
-
-    fn call(&mut self, request: Request<RateLimitRequest>) -> Self::Future {
-        let app = Arc::clone(&self.0);
+/// Answers one question; `given` is how long its caller will wait, if it says so. A limit is an answer, never an
+/// error: Envoy lets pass what ends in one.
+pub(super) async fn answer(
+    app: &App,
+    message: &RateLimitRequest,
+    given: Option<Duration>,
+) -> Result<RateLimitResponse, Status> {
+    let decided = decide(app, message);
+    let answer = match given {
         // Of what the caller will wait some is for the way back: it is to hear what policies answer without their store.
-        let left = deadline(request.metadata()).map(|left| left - left / 4);
-        let answer = Box::pin(async move {
-            let answer = decide(&app, request.get_ref()).await.map_err(status)?;
-            Ok(Response::new(encode(&answer)))
-        });
-        match left {
-            Some(left) => Box::pin(within(left, answer)),
-            None => answer,
-        }
-    }
-}
-
-/// How long the caller will wait, if it says so: `grpc-timeout`, at most eight digits and a unit.
-fn deadline(metadata: &MetadataMap) -> Option<Duration> {
-    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    if digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let amount: u64 = digits.parse().ok()?;
-    Some(match unit {
-        "H" => Duration::from_secs(amount * 3600),
-        "M" => Duration::from_secs(amount * 60),
-        "S" => Duration::from_secs(amount),
-        "m" => Duration::from_millis(amount),
-        "u" => Duration::from_micros(amount),
-        "n" => Duration::from_nanos(amount),
-        _ => return None,
-    })
+        Some(given) => within(given - given / 4, Box::pin(decided)).await,
+        None => decided.await,
+    };
+    answer.map(encode).map_err(status)
 }
 
 async fn decide(app: &App, message: &RateLimitRequest) -> Result<Answer, Refused> {
@@ -91,16 +61,16 @@ fn brought(index: usize, limit: RateLimitOverride) -> Result<Override, Refused> 
     Ok(Override { requests: limit.requests_per_unit, unit })
 }
 
-fn encode(answer: &Answer) -> RateLimitResponse {
+fn encode(answer: Answer) -> RateLimitResponse {
     let headers = answer.headers.iter().map(|(name, value)| HeaderValue {
         key: name.as_str().to_owned(),
         value: String::from_utf8_lossy(value.as_bytes()).into_owned(),
     });
     RateLimitResponse {
         overall_code: code(answer.over).into(),
-        statuses: answer.statuses.iter().map(descriptor_status).collect(),
+        statuses: answer.statuses.into_iter().map(descriptor_status).collect(),
         response_headers_to_add: headers.collect(),
-        raw_body: answer.body.clone().into_bytes(),
+        raw_body: answer.body.into_bytes(),
         dynamic_metadata: answer.degraded.then(degraded),
     }
 }
@@ -111,10 +81,10 @@ fn degraded() -> prost_types::Struct {
     prost_types::Struct { fields: [("degraded".to_owned(), yes)].into() }
 }
 
-fn descriptor_status(status: &envoy::Status) -> DescriptorStatus {
+fn descriptor_status(status: envoy::Status) -> DescriptorStatus {
     DescriptorStatus {
         code: code(status.over).into(),
-        current_limit: status.limit.as_ref().map(current_limit),
+        current_limit: status.limit.map(current_limit),
         limit_remaining: status.remaining,
         duration_until_reset: status.reset.map(duration),
     }
@@ -133,7 +103,7 @@ fn duration(wait: Wait) -> prost_types::Duration {
     }
 }
 
-fn current_limit(limit: &CurrentLimit) -> RateLimit {
+fn current_limit(limit: CurrentLimit) -> RateLimit {
     let unit = limit.unit.map_or(Wire::Unknown, |unit| match unit {
         Unit::Second => Wire::Second,
         Unit::Minute => Wire::Minute,
@@ -143,7 +113,7 @@ fn current_limit(limit: &CurrentLimit) -> RateLimit {
         Unit::Month => Wire::Month,
         Unit::Year => Wire::Year,
     });
-    RateLimit { requests_per_unit: limit.requests, unit: unit.into(), name: limit.name.clone() }
+    RateLimit { requests_per_unit: limit.requests, unit: unit.into(), name: limit.name }
 }
 
 fn code(over: bool) -> Code {
@@ -157,26 +127,5 @@ fn status(refused: Refused) -> Status {
         Refused::NoDomain | Refused::NoDescriptors | Refused::NoRules => Status::unknown(text),
         Refused::Unit { .. } => Status::invalid_argument(text),
         Refused::NoPolicy { .. } | Refused::NoRoom | Refused::StoreDown => Status::unavailable(text),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn how_long_the_caller_waits_is_read_as_grpc_writes_it() {
-        let read = |text: &str| {
-            let mut metadata = MetadataMap::new();
-            metadata.insert("grpc-timeout", text.parse().unwrap());
-            deadline(&metadata)
-        };
-        assert_eq!(read("20m"), Some(Duration::from_millis(20)));
-        assert_eq!(read("99999999H"), Some(Duration::from_secs(99_999_999 * 3600)));
-        assert_eq!(read("20000u"), read("20m"));
-        assert_eq!(deadline(&MetadataMap::new()), None);
-        for wrong in ["", "m", "20", "20x", "-20m", "999999999m", "2 m"] {
-            assert_eq!(read(wrong), None, "{wrong}");
-        }
     }
 }

@@ -9,13 +9,11 @@ use tokio::sync::watch;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service;
-use tonic::server::Grpc;
 use tonic_health::pb::health_server::HealthServer;
-use tonic_prost::ProstCodec;
 
 use super::health::HealthService;
-use super::rate_limit::ShouldRateLimit;
 use super::reflection::Reflection;
+use super::{rate_limit, unary};
 use crate::app::App;
 
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
@@ -26,7 +24,7 @@ const MOST_BYTES: usize = 64 << 10;
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// All services of the door.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Routes {
     app: Arc<App>,
     health: HealthServer<HealthService>,
@@ -41,23 +39,26 @@ impl Routes {
     }
 
     /// Answers one call, in the time that its caller gives it.
-    pub async fn call(mut self, request: Request<Incoming>) -> Response<Body> {
-        let deadline = timeout(request.headers()).map_or(LONGEST, |given| given.min(LONGEST));
+    pub async fn call(&self, request: Request<Incoming>) -> Response<Body> {
         let path = request.uri().path();
         if let Some(answer) = self.reflection.at(path) {
             return answer(request).await.unwrap_or_else(|never| match never {});
         }
         // A watch lasts as long as its caller likes: the deadline is for calls that are answered once.
         if path.starts_with(HEALTH) {
-            return self.health.call(request).await.unwrap_or_else(|never| match never {});
+            return self.health.clone().call(request).await.unwrap_or_else(|never| match never {});
         }
         if path != SHOULD_RATE_LIMIT {
             return Status::unimplemented(format!("{path}: no such method")).into_http();
         }
-        let mut grpc = Grpc::new(ProstCodec::default()).max_decoding_message_size(MOST_BYTES);
-        let answered = grpc.unary(ShouldRateLimit(self.app), request);
-        match tokio::time::timeout(deadline, answered).await {
-            Ok(response) => response,
+        let given = timeout(request.headers());
+        let answered = async {
+            let message = unary::message(request, MOST_BYTES).await?;
+            rate_limit::answer(&self.app, &message, given).await
+        };
+        match tokio::time::timeout(given.map_or(LONGEST, |given| given.min(LONGEST)), answered).await {
+            Ok(Ok(answer)) => unary::reply(&answer),
+            Ok(Err(status)) => status.into_http(),
             Err(_) => Status::deadline_exceeded("the time for the call is over").into_http(),
         }
     }

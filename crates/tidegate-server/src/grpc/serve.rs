@@ -63,7 +63,7 @@ pub(crate) struct Reception {
 
 /// The connections that were let in, and what they are answered from.
 struct Connected {
-    routes: Routes,
+    routes: Arc<Routes>,
     tls: Option<Arc<Tls>>,
     /// Dropped, it ends them all.
     connections: JoinSet<()>,
@@ -76,7 +76,7 @@ impl Reception {
     /// Without `tls` everything is sent as it is.
     pub(crate) fn new(listener: TcpListener, app: Arc<App>, tls: Option<Arc<Tls>>) -> Self {
         let closing = watch::Sender::new(false);
-        let routes = Routes::new(Arc::clone(&app), closing.subscribe());
+        let routes = Arc::new(Routes::new(Arc::clone(&app), closing.subscribe()));
         let (connections, graceful) = (JoinSet::new(), GracefulShutdown::new());
         Reception { listener, app, connected: Connected { routes, tls, connections, graceful, closing } }
     }
@@ -120,7 +120,7 @@ impl Connected {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!("TCP_NODELAY could not be set: {error}");
         }
-        let (routes, watcher) = (self.routes.clone(), self.graceful.watcher());
+        let (routes, watcher) = (Arc::clone(&self.routes), self.graceful.watcher());
         let tls = self.tls.clone();
         self.connections.spawn(async move {
             let ended = match tls {
@@ -140,12 +140,12 @@ impl Connected {
 /// Answers the calls of one connection. An error is one line for the log.
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    routes: Routes,
+    routes: Arc<Routes>,
     watcher: Watcher,
 ) -> Result<(), String> {
     let service = service_fn(move |request| {
-        let answered = routes.clone().call(request);
-        async { Ok::<_, Infallible>(answered.await) }
+        let routes = Arc::clone(&routes);
+        async move { Ok::<_, Infallible>(routes.call(request).await) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
