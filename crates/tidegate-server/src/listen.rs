@@ -5,18 +5,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use hyper::server::conn::http1;
-use hyper::service::{Service as _, service_fn};
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tidegate::{Timestamp, Wait};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::app::App;
-use crate::{forward_auth, grpc, http, resp};
+use crate::{grpc, http, resp};
 
 /// A connection that sends no whole request head for so long is closed, an idle one too.
 const HEAD_WITHIN: Duration = Duration::from_secs(60);
@@ -120,7 +118,7 @@ pub async fn run(
     let http = HttpDoor {
         listener: listeners.http,
         connected: Connected {
-            router: http::router(Arc::clone(&app)),
+            door: http::Door::new(Arc::clone(&app)),
             connections: JoinSet::new(),
             closing: watch::Sender::new(false),
             app: Arc::clone(&app),
@@ -208,7 +206,7 @@ struct HttpDoor {
 
 /// The connections that were let in, and what they are answered from.
 struct Connected {
-    router: Router,
+    door: http::Door,
     /// Dropped, it ends them all.
     connections: JoinSet<()>,
     /// Whether every connection is to end with what it has under way.
@@ -256,11 +254,8 @@ impl Connected {
             tracing::debug!("TCP_NODELAY could not be set: {error}");
         }
         let peer = stream.peer_addr().ok().map(|peer| peer.ip());
-        let router = TowerToHyperService::new(self.router.clone());
-        let service = service_fn(move |mut request| {
-            forward_auth::tell_peer(&mut request, peer);
-            router.call(request)
-        });
+        let door = self.door.clone();
+        let service = service_fn(move |request| door.call(request, peer));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_WITHIN)

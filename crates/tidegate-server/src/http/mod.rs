@@ -7,6 +7,7 @@ mod body;
 mod check;
 pub mod decode;
 mod docs;
+mod door;
 mod health;
 mod metrics;
 mod peek;
@@ -29,6 +30,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::forward_auth;
 use crate::view;
+pub(crate) use door::Door;
 use problem::{Problem, ProblemKind};
 pub(crate) use respond::{limit_fields, policy_named, unavailable};
 
