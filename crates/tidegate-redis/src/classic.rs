@@ -82,7 +82,7 @@ impl Engine {
     async fn bucket(&self, question: &Question, now: Timestamp, deed: Deed) -> Result<Bucket, Trouble> {
         let plan = &question.plan;
         if !is_possible(&plan.plan) {
-            return Err(Trouble::NotClassic { policy: plan.policy().name().to_owned() });
+            return Err(Trouble::NotClassic { policy: plan.policy_name().unwrap_or_default().to_owned() });
         }
         let limit = &plan.plan.limits()[0];
         let call = classic(question.record.clone(), limit, now, deed);

@@ -1,5 +1,6 @@
 //! Checks that are each for themselves.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -24,9 +25,12 @@ impl Engine {
             let asked = batches.iter().map(|batch| self.batch(questions, batch));
             let told = join_all(asked).await;
             open.clear();
+            // Records that were carried over: what else was asked of them in this call comes after that.
+            let mut carried: HashSet<&[u8]> = HashSet::new();
             for (place, told) in batches.into_iter().flatten().zip(told.into_iter().flatten()) {
                 let question = &questions[place];
                 let answer = match told {
+                    Ok(Told::Foreign) if carried.contains(&question.record[..]) => None,
                     Ok(Told::Answered(decision)) => Some(Ok(*decision)),
                     Ok(Told::Decided { admitted, kept, logs }) => {
                         Some(question.decision(admitted, &kept, logs))
@@ -36,7 +40,10 @@ impl Engine {
                 };
                 match answer {
                     Some(answer) => answers[place] = Some(answer),
-                    None => open.push(place),
+                    None => {
+                        carried.insert(&question.record);
+                        open.push(place);
+                    }
                 }
             }
             if open.is_empty() {

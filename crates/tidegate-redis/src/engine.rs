@@ -62,7 +62,7 @@ impl Engine {
             let seen = self.look(question, now).await?;
             let mut state = seen.state.clone();
             let penalty = apply(&question.plan.plan, &mut state);
-            if state == seen.state && !seen.carried {
+            if state == seen.state && !seen.carried || self.is_left_absent(question, &seen, &state, now) {
                 return Ok(penalty);
             }
             let swap = seen.swap(&question.plan, &question.record, &state, &self.life(now));
@@ -71,6 +71,14 @@ impl Engine {
             }
         }
         Err(Trouble::Contended { record: question.name() })
+    }
+
+    /// Whether a key whose figures come along, and of which nothing is kept, is still as new: as in memory nothing
+    /// is kept of it then, so that giving back to keys that nobody knows fills no store.
+    fn is_left_absent(&self, question: &Question, seen: &Seen, state: &KeyState, now: Timestamp) -> bool {
+        let Question { plan, .. } = question;
+        let is_new = || plan.plan.as_new_after(state, now).is_some_and(|wait| wait.is_zero());
+        plan.policy_name().is_none() && seen.is_absent() && is_new()
     }
 
     /// Forgets a record.

@@ -22,7 +22,8 @@ impl Engine {
             return Ok(Vec::new());
         }
         if let Some(question) = questions.iter().find(|question| question.plan.is_classic) {
-            return Err(Trouble::ClassicInGroup { policy: question.plan.policy().name().to_owned() });
+            let policy = question.plan.policy_name().unwrap_or_default().to_owned();
+            return Err(Trouble::ClassicInGroup { policy });
         }
         let slots = questions.iter().map(|question| self.link.slot_for(&question.record));
         if slots.collect::<BTreeSet<_>>().len() > 1 {

@@ -2,6 +2,7 @@
 //! bit for bit as in memory.
 #![forbid(unsafe_code)]
 
+mod ad_hoc;
 mod address;
 mod builder;
 mod change;
@@ -18,6 +19,7 @@ mod names;
 mod prepared;
 mod probe;
 mod question;
+mod recent;
 mod record;
 mod script;
 mod store;

@@ -1,6 +1,7 @@
 //! What the keys in Redis are called.
 
 use sha2::{Digest, Sha256};
+use tidegate::AdHocSpace;
 
 /// Client keys up to so many bytes appear in names as they are, escaped; longer ones as their digest.
 const LONGEST_PLAIN: usize = 64;
@@ -10,7 +11,8 @@ const LONGEST_PLAIN: usize = 64;
 /// A record is `PREFIX:{kKEY}:POLICY`, every part escaped, so that two different (policy, key) pairs never share a
 /// name. The part in braces is what Redis Cluster places a key by: a client's records are in one slot, and the
 /// records of many clients are spread over all. With a partition it is `PREFIX:{pPARTITION}:kKEY:POLICY`, and all are
-/// in one.
+/// in one. A key whose figures come with each check has `~SPACE` in the policy's place: of a policy's name a `~` is
+/// escaped, so none can be called so.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
     prefix: Vec<u8>,
@@ -43,8 +45,23 @@ impl Names {
 
     /// The name of the record of `key` under the policy called `policy`.
     pub(crate) fn record(&self, policy: &str, key: &[u8]) -> Vec<u8> {
-        let mut name =
-            Vec::with_capacity(self.prefix.len() + policy.len() + key.len().min(LONGEST_PLAIN) + 8);
+        let mut name = self.placed(key, policy.len());
+        escape(policy.as_bytes(), &mut name);
+        name
+    }
+
+    /// The name of the record of `key` in a space of ad hoc keys.
+    pub(crate) fn ad_hoc(&self, space: AdHocSpace, key: &[u8]) -> Vec<u8> {
+        let mut name = self.placed(key, 1 + space.name().len());
+        name.push(b'~');
+        // Letters.
+        name.extend_from_slice(space.name().as_bytes());
+        name
+    }
+
+    /// What the name of a record of `key` begins with; so many bytes are to come.
+    fn placed(&self, key: &[u8], more: usize) -> Vec<u8> {
+        let mut name = Vec::with_capacity(self.prefix.len() + more + key.len().min(LONGEST_PLAIN) + 8);
         name.extend_from_slice(&self.prefix);
         name.extend_from_slice(b":{");
         if let Some(partition) = &self.partition {
@@ -60,7 +77,6 @@ impl Names {
             Sha256::digest(key).iter().for_each(|byte| hex(*byte, &mut name));
         }
         name.extend_from_slice(if self.partition.is_some() { b":" } else { b"}:" });
-        escape(policy.as_bytes(), &mut name);
         name
     }
 }
@@ -107,8 +123,11 @@ mod tests {
     #[test]
     fn no_two_share_a_name() {
         let keys: [&[u8]; 9] = [b"", b"a", b"a:b", b"b", b"%61", b"a%3ab", b"{a}", b"k", &[b'k'; 70]];
-        let policies = ["", "a", "b", "a:b", "b}:a", "%3a"];
+        let policies = ["", "a", "b", "a:b", "b}:a", "%3a", "~a", "~", "%7ea"];
         let mut names = BTreeSet::new();
+        for (space, key) in ["a", "b"].into_iter().flat_map(|space| keys.map(|key| (space, key))) {
+            assert!(names.insert(Names::under("tg1", None).ad_hoc(AdHocSpace::new(space), key)));
+        }
         for (policy, key) in policies.iter().flat_map(|policy| keys.map(|key| (policy, key))) {
             let record = Names::under("tg1", None).record(policy, key);
             assert!(names.insert(record));
@@ -123,6 +142,8 @@ mod tests {
         let names = Names::under("tg1", Some("tenant {1}"));
         let name = String::from_utf8(names.record("api", b"a:b")).unwrap();
         assert_eq!(name, "tg1:{ptenant%20%7b1%7d}:ka%3ab:api");
+        let name = String::from_utf8(names.ad_hoc(AdHocSpace::new("throttle"), b"a:b")).unwrap();
+        assert_eq!(name, "tg1:{ptenant%20%7b1%7d}:ka%3ab:~throttle");
     }
 
     #[test]

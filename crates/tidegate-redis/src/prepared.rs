@@ -3,16 +3,19 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use tidegate::{ActivePolicy, Algorithm, Plan, Policy};
+use tidegate::{ActivePolicy, AdHocLimit, Algorithm, Plan, Policy};
 
 use crate::record::{Tag, double, doubles, name_hash, width};
 use crate::script::Swift;
 
+/// The name of the one limit that figures which come with a check are.
+const AD_HOC: &str = "ad hoc";
+
 /// A plan as the scripts are told of it.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// Of which it is; to know whether it still is.
-    policy: Arc<Policy>,
+    /// Of which it is; to know whether it still is. Figures that came with a check are of none.
+    policy: Option<Arc<Policy>>,
     pub(crate) plan: Plan,
     /// Hashes of the limits' names, in order.
     pub(crate) names: Vec<u32>,
@@ -29,26 +32,38 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// Of a policy.
     pub(crate) fn new(policy: &Arc<Policy>, plan: &Plan, is_classic: bool) -> Self {
-        let names: Vec<u32> = policy.limit_names().map(name_hash).collect();
+        let names = policy.limit_names().map(name_hash).collect();
+        Prepared { policy: Some(Arc::clone(policy)), ..Prepared::of(plan, names, is_classic) }
+    }
+
+    /// The tag of records under figures that come with each check.
+    pub(crate) fn ad_hoc_tag(limit: &AdHocLimit) -> Vec<u8> {
+        Tag { plan: limit.plan().clone(), names: vec![name_hash(AD_HOC)] }.encode()
+    }
+
+    /// Of figures that come with each check.
+    pub(crate) fn ad_hoc(limit: &AdHocLimit) -> Self {
+        Prepared::of(limit.plan(), vec![name_hash(AD_HOC)], false)
+    }
+
+    fn of(plan: &Plan, names: Vec<u32>, is_classic: bool) -> Self {
         let tag = Tag { plan: plan.clone(), names: names.clone() }.encode();
         let logs = plan.limits().iter().filter(|limit| limit.keeps_log()).count();
         let figures = figures(plan, logs);
         let swift = Swift::of(plan).filter(|_| !is_classic);
-        Prepared {
-            policy: Arc::clone(policy),
-            plan: plan.clone(),
-            names,
-            tag,
-            figures,
-            logs,
-            swift,
-            is_classic,
-        }
+        Prepared { policy: None, plan: plan.clone(), names, tag, figures, logs, swift, is_classic }
     }
 
-    pub(crate) fn policy(&self) -> &Policy {
-        &self.policy
+    /// The policy's name; `None` for figures that came with a check.
+    pub(crate) fn policy_name(&self) -> Option<&str> {
+        self.policy.as_deref().map(Policy::name)
+    }
+
+    /// Whether it is of this very policy.
+    fn is_of(&self, policy: &Arc<Policy>) -> bool {
+        self.policy.as_ref().is_some_and(|own| Arc::ptr_eq(own, policy))
     }
 }
 
@@ -103,7 +118,7 @@ impl Shelf {
         let known = self.plans.read().unwrap_or_else(PoisonError::into_inner).get(&id.get()).cloned();
         match known {
             // An id is given again once nobody writes under it.
-            Some(prepared) if Arc::ptr_eq(&prepared.policy, active.policy()) => prepared,
+            Some(prepared) if prepared.is_of(active.policy()) => prepared,
             _ => {
                 let is_classic = self.classic.contains(active.policy().name());
                 let prepared = Arc::new(Prepared::new(active.policy(), plan, is_classic));
@@ -117,6 +132,6 @@ impl Shelf {
     /// Lets plans go whose policies are not among these.
     pub(crate) fn keep(&self, policies: &[Arc<ActivePolicy>]) {
         let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
-        plans.retain(|_, plan| policies.iter().any(|active| Arc::ptr_eq(active.policy(), &plan.policy)));
+        plans.retain(|_, plan| policies.iter().any(|active| plan.is_of(active.policy())));
     }
 }

@@ -7,9 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::clock::FollowerClock;
-use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError, patience};
-use tidegate::{ActivePolicy, Decision, Penalty, PlanId, Policy, Timestamp, Units};
+use tidegate::store::{
+    AdHoc, Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError, Together, patience,
+};
+use tidegate::{
+    ActivePolicy, AdHocCheck, AdHocSpace, Cost, Decision, Penalty, PlanId, Policy, Timestamp, Units,
+};
 
+use crate::ad_hoc::{self, Passing};
 use crate::engine::Engine;
 use crate::fallback::{Fallback, OnStoreError};
 use crate::link::Failure;
@@ -27,6 +32,7 @@ use crate::script::Deed;
 pub struct RedisStore {
     engine: Arc<Engine>,
     shelf: Arc<Shelf>,
+    passing: Arc<Passing>,
     fallback: Arc<Fallback>,
     discipline: Arc<Discipline>,
     name: Arc<str>,
@@ -38,6 +44,7 @@ impl RedisStore {
     pub(crate) fn new(engine: Engine, fallback: Fallback, discipline: Discipline, name: String) -> Self {
         RedisStore {
             shelf: Arc::new(Shelf::new(engine.classic.keys().cloned())),
+            passing: Arc::default(),
             engine: Arc::new(engine),
             fallback: Arc::new(fallback),
             discipline: Arc::new(discipline),
@@ -92,14 +99,45 @@ impl RedisStore {
     fn question(&self, now: Timestamp, check: &Check<'_>) -> Question {
         let Check { policy, key, ask } = *check;
         let plan = self.shelf.plan_for(policy, key);
-        let name = plan.policy().name();
+        let name = policy.policy().name();
         let record = match self.engine.classic.get(name) {
             Some(prefix) => [prefix.as_bytes(), key].concat(),
             None => self.engine.names.record(name, key),
         };
-        // Whoever asks may have less time than the store would take.
-        let within = patience().map_or(self.engine.timeout, |left| left.min(self.engine.timeout));
-        Question { record, plan, ask, now, within }
+        Question { record, plan, ask, now, within: self.within() }
+    }
+
+    fn ad_hoc(&self, now: Timestamp, check: &AdHocCheck<'_>) -> Question {
+        let AdHocCheck { space, key, limit, cost } = *check;
+        let (record, plan) = (self.engine.names.ad_hoc(space, key), self.passing.plan_of(limit));
+        Question { record, plan, ask: Ask::Exactly(cost), now, within: self.within() }
+    }
+
+    /// How long an answer is waited for: whoever asks may have less time than the store would take.
+    fn within(&self) -> Duration {
+        patience().map_or(self.engine.timeout, |left| left.min(self.engine.timeout))
+    }
+
+    /// Decides questions as one.
+    fn grouped(&self, now: Timestamp, questions: Vec<Question>, grouping: Grouping) -> Answer<Vec<Decision>> {
+        let fallback = Arc::clone(&self.fallback);
+        self.answer(move |engine| async move {
+            match engine.group(now, &questions, grouping).await {
+                Ok(decisions) => {
+                    fallback.remember(&questions, &decisions, now);
+                    fallback.answered();
+                    Ok(decisions)
+                }
+                Err(trouble) => {
+                    let charged = trouble.outage();
+                    if charged.is_some() {
+                        fallback.unanswered(&trouble, now);
+                    }
+                    let decided = charged.and_then(|it| fallback.group(now, &questions, grouping, it));
+                    decided.ok_or(trouble)
+                }
+            }
+        })
     }
 
     /// Answers with what `ask` makes of the engine.
@@ -143,25 +181,8 @@ impl Store for RedisStore {
     }
 
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Answer<Vec<Decision>> {
-        let questions: Vec<Question> = checks.iter().map(|check| self.question(now, check)).collect();
-        let fallback = Arc::clone(&self.fallback);
-        self.answer(move |engine| async move {
-            match engine.group(now, &questions, grouping).await {
-                Ok(decisions) => {
-                    fallback.remember(&questions, &decisions, now);
-                    fallback.answered();
-                    Ok(decisions)
-                }
-                Err(trouble) => {
-                    let charged = trouble.outage();
-                    if charged.is_some() {
-                        fallback.unanswered(&trouble, now);
-                    }
-                    let decided = charged.and_then(|it| fallback.group(now, &questions, grouping, it));
-                    decided.ok_or(trouble)
-                }
-            }
-        })
+        let questions = checks.iter().map(|check| self.question(now, check)).collect();
+        self.grouped(now, questions, grouping)
     }
 
     fn adjust(
@@ -171,7 +192,7 @@ impl Store for RedisStore {
         key: &[u8],
         adjustment: Adjustment,
     ) -> Answer<Penalty> {
-        let question = self.question(now, &Check { policy, key, ask: Ask::Exactly(tidegate::Cost::PEEK) });
+        let question = self.question(now, &Check { policy, key, ask: Ask::Exactly(Cost::PEEK) });
         self.answer(move |engine| async move {
             match adjustment {
                 Adjustment::Reset => engine.forget(now, &question).await,
@@ -185,7 +206,7 @@ impl Store for RedisStore {
     }
 
     fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Answer<Snapshot> {
-        let question = self.question(now, &Check { policy, key, ask: Ask::Exactly(tidegate::Cost::PEEK) });
+        let question = self.question(now, &Check { policy, key, ask: Ask::Exactly(Cost::PEEK) });
         self.answer(move |engine| async move {
             let state = engine.state(&question, now).await?;
             Ok(Snapshot { plan: question.plan.plan.clone(), state })
@@ -206,6 +227,53 @@ impl Store for RedisStore {
 
     fn settled<T: Send + 'static>(answer: Answer<T>) -> impl Future<Output = Result<T, StoreError>> + Send {
         answer
+    }
+}
+
+impl AdHoc for RedisStore {
+    fn check_ad_hoc(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> Answer<Decisions> {
+        let questions: Vec<Question> = checks.iter().map(|check| self.ad_hoc(now, check)).collect();
+        let fallback = Arc::clone(&self.fallback);
+        self.answer(move |engine| async move {
+            let answers = match &questions[..] {
+                [question] => vec![engine.gathered(question.clone()).await],
+                _ => ad_hoc::each(&engine, &questions).await,
+            };
+            let answers = answers.into_iter().zip(&questions);
+            let decisions = answers.map(|(answer, question)| decided(answer, question, &fallback));
+            Ok(Decisions::Many(decisions.collect::<Result<_, _>>()?))
+        })
+    }
+
+    fn credit_ad_hoc(&self, now: Timestamp, of: AdHocCheck<'_>, units: Units) -> Answer<Decision> {
+        let question = self.ad_hoc(now, &AdHocCheck { cost: Cost::PEEK, ..of });
+        self.answer(move |engine| async move {
+            match units {
+                Units::ZERO => engine.each(&[question]).await.remove(0),
+                _ => Ok(engine.change(now, &question, Deed::Credit(units.get())).await?.after),
+            }
+        })
+    }
+
+    fn forget_ad_hoc(&self, space: AdHocSpace, keys: &[&[u8]]) -> Answer<u64> {
+        let records: Vec<Vec<u8>> = keys.iter().map(|key| self.engine.names.ad_hoc(space, key)).collect();
+        self.answer(move |engine| async move { Ok(engine.link.delete(&records, engine.timeout).await?) })
+    }
+
+    fn check_group_with(
+        &self,
+        now: Timestamp,
+        checks: &[Check<'_>],
+        ad_hoc: &[AdHocCheck<'_>],
+        grouping: Grouping,
+    ) -> Answer<Together> {
+        let count = ad_hoc.len();
+        let brought = ad_hoc.iter().map(|check| self.ad_hoc(now, check));
+        let questions = brought.chain(checks.iter().map(|check| self.question(now, check))).collect();
+        Self::map(self.grouped(now, questions, grouping), move |mut ad_hoc| {
+            let policies = ad_hoc.split_off(count);
+            Together { policies, ad_hoc }
+        })
     }
 }
 

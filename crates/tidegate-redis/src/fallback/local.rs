@@ -7,11 +7,11 @@ use tidegate::store::{Ask, Grouping};
 use tidegate::{Algorithm, Decision, KeyState, Plan, Timestamp, Units};
 use tidegate_core::{Cells, Since, State};
 
-use super::recent::Recent;
 use super::{Charged, Replica};
 use crate::decide::{self, Shared};
 use crate::prepared::Prepared;
 use crate::question::Question;
+use crate::recent::Recent;
 
 /// Keys that are known at once; of others, those touched longest ago are forgotten first.
 const MOST_KEYS: usize = 200_000;

@@ -1,7 +1,6 @@
 //! What is answered while the store is not.
 
 mod local;
-mod recent;
 mod share;
 
 use std::collections::HashMap;
@@ -97,7 +96,8 @@ impl Fallback {
 
     fn policy(&self, question: &Question) -> OnStoreError {
         let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
-        answers.of.get(question.plan.policy().name()).copied().unwrap_or(answers.otherwise)
+        let own = question.plan.policy_name().and_then(|name| answers.of.get(name).copied());
+        own.unwrap_or(answers.otherwise)
     }
 
     /// Takes note of how a key stands while the store answers.

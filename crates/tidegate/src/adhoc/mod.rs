@@ -128,7 +128,8 @@ impl AdHocStore {
 
     /// Gives units back, to no more than a full bucket. Returns how the key then stands.
     pub fn credit(&self, now: Timestamp, key: &[u8], limit: &AdHocLimit, units: Units) -> Decision {
-        self.with(now, key, limit, Touch::Change, |plan, cells, now| plan.credit(cells, now, units).after)
+        let touch = if units == Units::ZERO { Touch::Look } else { Touch::Change };
+        self.with(now, key, limit, touch, |plan, cells, now| plan.credit(cells, now, units).after)
     }
 
     /// Forgets the key. Whether it was held.

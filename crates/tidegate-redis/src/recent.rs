@@ -4,26 +4,32 @@ use std::collections::HashMap;
 
 /// Keeps at most `most` entries: the younger half, and of the older half those that nobody has touched since.
 #[derive(Debug)]
-pub(super) struct Recent<V> {
+pub(crate) struct Recent<V> {
     young: HashMap<Vec<u8>, V>,
     old: HashMap<Vec<u8>, V>,
     most: usize,
 }
 
 impl<V> Recent<V> {
-    pub(super) fn of(most: usize) -> Self {
+    pub(crate) fn of(most: usize) -> Self {
         Recent { young: HashMap::new(), old: HashMap::new(), most }
     }
 
+    /// Entries kept.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
     /// What is kept of `key`; touched by that.
-    pub(super) fn get(&mut self, key: &[u8]) -> Option<&mut V> {
+    pub(crate) fn get(&mut self, key: &[u8]) -> Option<&mut V> {
         if let Some(value) = self.old.remove(key) {
             self.insert(key, value);
         }
         self.young.get_mut(key)
     }
 
-    pub(super) fn insert(&mut self, key: &[u8], value: V) {
+    pub(crate) fn insert(&mut self, key: &[u8], value: V) {
         if let Some(kept) = self.young.get_mut(key) {
             *kept = value;
             return;
@@ -47,7 +53,7 @@ mod tests {
         for number in 0..1_000_u32 {
             recent.insert(&number.to_be_bytes(), number);
             assert_eq!(recent.get(b"often"), Some(&mut 0));
-            assert!(recent.young.len() + recent.old.len() <= 10);
+            assert!(recent.len() <= 10);
         }
         assert_eq!(recent.get(&999_u32.to_be_bytes()), Some(&mut 999));
         assert_eq!(recent.get(&1_u32.to_be_bytes()), None);
