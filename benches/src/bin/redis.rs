@@ -241,6 +241,7 @@ impl Recording {
 /// Decides nothing: what would be sent is all that is wanted.
 impl Store for Recording {
     type Answer<T: Send + 'static> = ();
+    type Answers = ();
 
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
         self.store.sweep(now, policies)
@@ -250,7 +251,7 @@ impl Store for Recording {
         self.put(now, &[check]);
     }
 
-    fn check(&self, now: Timestamp, checks: &[Check<'_>]) {
+    fn check_each(&self, now: Timestamp, checks: &[Check<'_>]) {
         self.put(now, checks);
     }
 
@@ -268,5 +269,13 @@ impl Store for Recording {
 
     async fn settled<T: Send + 'static>((): ()) -> Result<T, StoreError> {
         Err(StoreError { store: "recording".to_owned(), reason: "it decides nothing".to_owned() })
+    }
+
+    fn each_ready(_: Vec<Decision>) {}
+
+    fn amid(_: Vec<Option<Decision>>, (): ()) {}
+
+    async fn each_settled((): ()) -> Vec<Result<Decision, StoreError>> {
+        Vec::new()
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidegate::clock::FollowerClock;
 use tidegate::store::{
-    AdHoc, Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError, Together, patience,
+    AdHoc, Adjustment, Ask, Check, Grouping, Snapshot, Store, StoreError, Together, amid, patience,
 };
 use tidegate::{
     ActivePolicy, AdHocCheck, AdHocSpace, Cost, Decision, Penalty, PlanId, Policy, Timestamp, Units,
@@ -39,6 +39,7 @@ pub struct RedisStore {
 }
 
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+type Answers = Pin<Box<dyn Future<Output = Vec<Result<Decision, StoreError>>> + Send>>;
 
 impl RedisStore {
     pub(crate) fn new(engine: Engine, fallback: Fallback, discipline: Discipline, name: String) -> Self {
@@ -140,22 +141,37 @@ impl RedisStore {
         })
     }
 
+    /// Answers each of `questions` with what was `asked` of it.
+    fn answer_each<F>(&self, questions: Arc<[Question]>, asked: F) -> Answers
+    where
+        F: Future<Output = Vec<Result<Decision, Trouble>>> + Send + 'static,
+    {
+        let (fallback, name) = (Arc::clone(&self.fallback), Arc::clone(&self.name));
+        Box::pin(async move {
+            let answers = asked.await.into_iter().zip(&*questions);
+            let decided = answers.map(|(answer, question)| decided(answer, question, &fallback));
+            decided.map(|decided| decided.map_err(|trouble| told(&name, &trouble))).collect()
+        })
+    }
+
     /// Answers with what `ask` makes of the engine.
     fn answer<T, F>(&self, ask: impl FnOnce(Arc<Engine>) -> F) -> Answer<T>
     where
         F: Future<Output = Result<T, Trouble>> + Send + 'static,
     {
         let (asked, name) = (ask(Arc::clone(&self.engine)), Arc::clone(&self.name));
-        Box::pin(async move {
-            let failed =
-                |trouble: Trouble| StoreError { store: name.to_string(), reason: trouble.to_string() };
-            asked.await.map_err(failed)
-        })
+        Box::pin(async move { asked.await.map_err(|trouble| told(&name, &trouble)) })
     }
+}
+
+/// What is wrong with the store of this name, as callers are told.
+fn told(name: &str, trouble: &Trouble) -> StoreError {
+    StoreError { store: name.to_owned(), reason: trouble.to_string() }
 }
 
 impl Store for RedisStore {
     type Answer<T: Send + 'static> = Answer<T>;
+    type Answers = Answers;
 
     fn sweep(&self, _: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
         self.shelf.keep(policies);
@@ -170,14 +186,10 @@ impl Store for RedisStore {
         })
     }
 
-    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Answer<Decisions> {
-        let questions: Vec<Question> = checks.iter().map(|check| self.question(now, check)).collect();
-        let fallback = Arc::clone(&self.fallback);
-        self.answer(move |engine| async move {
-            let answers = engine.each(&questions).await.into_iter().zip(&questions);
-            let decisions = answers.map(|(answer, question)| decided(answer, question, &fallback));
-            Ok(Decisions::Many(decisions.collect::<Result<_, _>>()?))
-        })
+    fn check_each(&self, now: Timestamp, checks: &[Check<'_>]) -> Answers {
+        let questions: Arc<[Question]> = checks.iter().map(|check| self.question(now, check)).collect();
+        let (engine, asked) = (Arc::clone(&self.engine), Arc::clone(&questions));
+        self.answer_each(questions, async move { engine.each(&asked).await })
     }
 
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Answer<Vec<Decision>> {
@@ -228,20 +240,29 @@ impl Store for RedisStore {
     fn settled<T: Send + 'static>(answer: Answer<T>) -> impl Future<Output = Result<T, StoreError>> + Send {
         answer
     }
+
+    fn each_ready(decisions: Vec<Decision>) -> Answers {
+        Box::pin(std::future::ready(decisions.into_iter().map(Ok).collect()))
+    }
+
+    fn amid(known: Vec<Option<Decision>>, answers: Answers) -> Answers {
+        Box::pin(async move { amid(known, answers.await, Ok) })
+    }
+
+    fn each_settled(answers: Answers) -> impl Future<Output = Vec<Result<Decision, StoreError>>> + Send {
+        answers
+    }
 }
 
 impl AdHoc for RedisStore {
-    fn check_ad_hoc(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> Answer<Decisions> {
-        let questions: Vec<Question> = checks.iter().map(|check| self.ad_hoc(now, check)).collect();
-        let fallback = Arc::clone(&self.fallback);
-        self.answer(move |engine| async move {
-            let answers = match &questions[..] {
+    fn check_ad_hoc(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> Answers {
+        let questions: Arc<[Question]> = checks.iter().map(|check| self.ad_hoc(now, check)).collect();
+        let (engine, asked) = (Arc::clone(&self.engine), Arc::clone(&questions));
+        self.answer_each(questions, async move {
+            match &asked[..] {
                 [question] => vec![engine.gathered(question.clone()).await],
-                _ => ad_hoc::each(&engine, &questions).await,
-            };
-            let answers = answers.into_iter().zip(&questions);
-            let decisions = answers.map(|(answer, question)| decided(answer, question, &fallback));
-            Ok(Decisions::Many(decisions.collect::<Result<_, _>>()?))
+                _ => ad_hoc::each(&engine, &asked).await,
+            }
         })
     }
 

@@ -107,7 +107,8 @@ impl<S: AdHoc> Side<S> {
     }
 
     fn each(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> Vec<Decision> {
-        self.settle(self.limiter.store().check_ad_hoc(now, checks)).into_vec()
+        let answers = S::each_settled(self.limiter.store().check_ad_hoc(now, checks));
+        self.runtime.block_on(answers).into_iter().map(Result::unwrap).collect()
     }
 
     fn group(
@@ -231,13 +232,19 @@ async fn a_record_a_key_that_no_policy_is_called_and_that_goes_when_it_is_as_new
         limiter.policy(name).unwrap().check("k", 5).await.unwrap();
     }
     for _ in 0..3 {
-        store.check_ad_hoc(NOW, &[one(b"k", &limit, 10)]).await.unwrap();
+        assert!(store.check_ad_hoc(NOW, &[one(b"k", &limit, 10)]).await.iter().all(Result::is_ok));
     }
     assert_eq!(server.command(&["DBSIZE"]).integer(), 4);
     let life = server.command(&["PTTL", "tg1:{kk}:~throttle"]).integer();
     assert!((3_000..=4_001).contains(&life), "three seconds to be full, and one to spare: {life}");
     // Looks, refusals and what is given back to keys that nobody knows keep nothing.
-    store.check_ad_hoc(NOW, &[one(b"l", &limit, 0), one(b"m", &limit, 101)]).await.unwrap();
+    assert!(
+        store
+            .check_ad_hoc(NOW, &[one(b"l", &limit, 0), one(b"m", &limit, 101)])
+            .await
+            .iter()
+            .all(Result::is_ok)
+    );
     let after = store.credit_ad_hoc(NOW, one(b"n", &limit, 0), Units::from(5_u32)).await.unwrap();
     assert_eq!(after.remaining(), 100);
     assert_eq!(server.command(&["DBSIZE"]).integer(), 4);
@@ -258,7 +265,7 @@ async fn instances_have_one_bucket_between_them() {
         for _ in 0..40 {
             let (store, limit) = (store.clone(), limit.clone());
             tasks.push(tokio::spawn(async move {
-                store.check_ad_hoc(NOW, &[one(b"k", &limit, 1)]).await.unwrap().into_single().is_allowed()
+                store.check_ad_hoc(NOW, &[one(b"k", &limit, 1)]).await[0].as_ref().unwrap().is_allowed()
             }));
         }
     }
@@ -298,8 +305,8 @@ async fn groups_of_several_instances_charge_all_or_nothing() {
     assert_eq!(passed, 40);
     let limiter = last.unwrap();
     assert_eq!(limiter.policy("plain").unwrap().peek("k").await.unwrap().remaining(), 20);
-    let look = limiter.store().check_ad_hoc(NOW, &[one(b"wide", &wide(90), 0)]).await.unwrap();
-    assert_eq!(look.into_single().remaining(), 50);
+    let look = limiter.store().check_ad_hoc(NOW, &[one(b"wide", &wide(90), 0)]).await;
+    assert_eq!(look[0].as_ref().unwrap().remaining(), 50);
 }
 
 /// Scripts that the server has run.
@@ -317,18 +324,24 @@ async fn checks_under_the_same_figures_share_a_call_and_any_number_of_figures_is
     let keys: Vec<[u8; 1]> = (0..60).map(|key| [key % 30]).collect();
     let checks: Vec<_> = keys.iter().map(|key| one(key, &limit, 1)).collect();
     // The script is told the first time.
-    store.check_ad_hoc(NOW, &[one(b"k", &limit, 0), one(b"k", &limit, 0)]).await.unwrap();
+    assert!(
+        store
+            .check_ad_hoc(NOW, &[one(b"k", &limit, 0), one(b"k", &limit, 0)])
+            .await
+            .iter()
+            .all(Result::is_ok)
+    );
     let before = calls(&server);
-    let decided = store.check_ad_hoc(NOW, &checks).await.unwrap().into_vec();
+    let decided = store.check_ad_hoc(NOW, &checks).await;
     assert_eq!(calls(&server) - before, 1);
-    let left: Vec<u64> = decided.iter().map(Decision::remaining).collect();
+    let left: Vec<u64> = decided.iter().map(|it| it.as_ref().unwrap().remaining()).collect();
     assert_eq!(left, [[49; 30], [48; 30]].concat());
     // One key under two sets of figures by turns, a look after each.
     let two = [wide(20), wide(30)];
     let checks: Vec<_> =
         (0..80).map(|turn| one(b"k", &two[turn / 2 % 2], u32::from(turn % 2 == 0))).collect();
-    let decided = store.check_ad_hoc(NOW, &checks).await.unwrap().into_vec();
-    let left: Vec<u64> = decided.iter().map(Decision::remaining).collect();
+    let decided = store.check_ad_hoc(NOW, &checks).await;
+    let left: Vec<u64> = decided.iter().map(|it| it.as_ref().unwrap().remaining()).collect();
     let right: Vec<u64> = (0..80).map(|turn| 19_u64.saturating_sub(turn / 2)).collect();
     assert_eq!(left, right);
 }
@@ -344,13 +357,13 @@ async fn an_outage_is_answered_as_the_default_says() {
         // A policy of the space's name has nothing to do with it.
         let builder = builder.on_store_error_of("throttle", OnStoreError::Deny);
         let store = builder.replica("1/3".parse().unwrap()).open().await.unwrap();
-        let decided = store.check_ad_hoc(NOW, &[one(answer.as_str().as_bytes(), &limit, 3)]).await.unwrap();
-        assert_eq!(decided.into_single().remaining(), 9);
+        let decided = store.check_ad_hoc(NOW, &[one(answer.as_str().as_bytes(), &limit, 3)]).await;
+        assert_eq!(decided[0].as_ref().unwrap().remaining(), 9);
         stores.push(store);
     }
     server.kill();
     let check = async |store: &RedisStore, key: &[u8]| {
-        store.check_ad_hoc(NOW, &[one(key, &limit, 1)]).await.map(|decided| decided.into_single())
+        store.check_ad_hoc(NOW, &[one(key, &limit, 1)]).await.remove(0)
     };
     let allowed = check(&stores[0], b"allow").await.unwrap();
     assert!(allowed.is_allowed() && allowed.is_degraded() && !allowed.is_metered());
@@ -376,8 +389,8 @@ async fn single_keys_of_a_cluster_need_no_partition_and_groups_do() {
         let limit = wide(10);
         let keys: Vec<[u8; 1]> = (0..50).map(|key| [key]).collect();
         let checks: Vec<_> = keys.iter().map(|key| one(key, &limit, 2)).collect();
-        let decided = store.check_ad_hoc(NOW, &checks).await.unwrap().into_vec();
-        assert!(decided.iter().all(|decision| decision.remaining() == 8));
+        let decided = store.check_ad_hoc(NOW, &checks).await;
+        assert!(decided.iter().all(|it| it.as_ref().is_ok_and(|it| it.remaining() == 8)));
         let grouped =
             store.check_group_with(NOW, &[], &checks, tidegate::store::Grouping::AllOrNothing).await;
         match partition {

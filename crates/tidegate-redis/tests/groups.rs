@@ -82,7 +82,10 @@ impl<S: Store> Side<S> {
     fn take(&self, now: Timestamp, step: &Step) -> Vec<Decision> {
         match step {
             Step::All(members) => self.group(members, |asked| self.limiter.check_all_at(asked, now)),
-            Step::Batch(members) => self.group(members, |asked| self.limiter.check_batch_at(asked, now)),
+            Step::Batch(members) => self.asked(members, |asked| {
+                let answers = S::each_settled(self.limiter.check_batch_at(asked, now));
+                self.runtime.block_on(answers).into_iter().map(Result::unwrap).collect()
+            }),
             Step::Foresee(members) => self.group(members, |asked| self.limiter.foresee_all_at(asked, now)),
             Step::Penalize((policy, key, units)) => {
                 vec![self.settle(self.handles[*policy].penalize_at([*key], *units, now)).after]
@@ -102,13 +105,21 @@ impl<S: Store> Side<S> {
         members: &[Member],
         decide: impl FnOnce(&[Asked<'_, S>]) -> S::Answer<Vec<Decision>>,
     ) -> Vec<Decision> {
+        self.asked(members, |asked| self.settle(decide(asked)))
+    }
+
+    fn asked(
+        &self,
+        members: &[Member],
+        decide: impl FnOnce(&[Asked<'_, S>]) -> Vec<Decision>,
+    ) -> Vec<Decision> {
         let keys: Vec<[u8; 1]> = members.iter().map(|member| [member.1]).collect();
         let asked = members.iter().zip(&keys).map(|((policy, _, cost), key)| Asked {
             policy: &self.handles[*policy],
             key,
             cost: Cost::from(*cost),
         });
-        self.settle(decide(&asked.collect::<Vec<_>>()))
+        decide(&asked.collect::<Vec<_>>())
     }
 
     fn settle<T: Send + 'static>(&self, answer: S::Answer<T>) -> T {

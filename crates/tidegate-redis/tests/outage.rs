@@ -172,7 +172,60 @@ async fn groups_hold_together_without_the_server() {
     assert_eq!(local.peek("ann").await.unwrap().remaining(), 5, "a group that did not fit drained it");
     let twice = [asked(&local, &b"ann"[..], 3), asked(&local, b"ann", 3)];
     assert!(!node.limiter.check_all(&twice).await.unwrap().iter().all(|it| it.is_allowed()));
-    assert!(node.limiter.check_all(&[asked(&local, b"ann", 1), asked(&deny, b"ann", 1)]).await.is_err());
+    // With one that must not be decided without the store there is no answer, and nobody is charged.
+    for _ in 0..20 {
+        let group = [asked(&local, &b"ann"[..], 1), asked(&deny, b"ann", 1), asked(&allow, b"ann", 1)];
+        assert!(node.limiter.check_all(&group).await.is_err());
+    }
+    assert_eq!(local.peek("ann").await.unwrap().remaining(), 5, "a group without an answer drained it");
+}
+
+/// Whose checks are answered, and what is left to each.
+async fn batch(node: &Node, members: &[(&str, &str, u32)]) -> Vec<Result<(bool, bool), String>> {
+    let policies: Vec<_> = members.iter().map(|(policy, ..)| node.policy(policy)).collect();
+    let asked = members.iter().zip(&policies).map(|((_, key, cost), policy)| Asked {
+        policy,
+        key: key.as_bytes(),
+        cost: Cost::from(*cost),
+    });
+    let told = node.limiter.check_batch(&asked.collect::<Vec<_>>()).await.into_iter();
+    told.map(|it| it.map(|it| (it.is_allowed(), it.is_degraded())).map_err(|it| it.reason)).collect()
+}
+
+#[tokio::test]
+async fn a_check_without_an_answer_takes_none_of_its_batch_with_it() {
+    let mut server = Server::start(Program::Redis7);
+    let node = Node::new(RedisStore::builder(server.url())).await;
+    let members = [
+        ("deny", "ann", 1),
+        ("local", "ann", 7),
+        ("deny", "bad", 1),
+        ("allow", "ann", 13),
+        ("local", "bad", 1),
+        ("local", "ann", 5),
+        ("local", "ann", 1),
+        ("deny", "bob", 12),
+    ];
+    for policy in ["deny", "local"] {
+        server.command(&["SET", &format!("tg1:{{kbad}}:{policy}"), "whatever this may be"]);
+    }
+    let told = batch(&node, &members).await;
+    let damaged = |it: &Result<_, String>| it.as_ref().is_err_and(|said| said.contains("damaged"));
+    let damaged: Vec<bool> = told.iter().map(damaged).collect();
+    assert_eq!(damaged, [false, false, true, false, true, false, false, false], "{told:?}");
+    let answered = |it: &Result<(bool, bool), String>| it.clone().ok();
+    let (yes, no) = (Some((true, false)), Some((false, false)));
+    assert_eq!(told.iter().map(answered).collect::<Vec<_>>(), [yes, yes, None, no, None, yes, no, yes]);
+    server.kill();
+    // In an outage nobody knows that a record is damaged.
+    let told = batch(&node, &members.map(|(policy, key, _)| (policy, key, 13))).await;
+    let (let_pass, refused) = (Some((true, true)), Some((false, true)));
+    assert_eq!(
+        told.iter().map(answered).collect::<Vec<_>>(),
+        [None, refused, None, let_pass, refused, refused, refused, None]
+    );
+    let told = batch(&node, &[("local", "new", 12), ("deny", "new", 1), ("local", "new", 1)]).await;
+    assert_eq!(told.iter().map(answered).collect::<Vec<_>>(), [let_pass, None, refused]);
 }
 
 #[tokio::test]

@@ -23,4 +23,4 @@ pub use app::{App, DEFAULT_POLICY};
 pub use envoy::{Charge, Effect, EnvoyRules, Level, Node, Rule as EnvoyRule};
 pub use listen::{Drain, Listeners, Stopped, run};
 pub use reload::{ReloadError, Reloader};
-pub use store::{AnyStore, Handle, Later, Soon};
+pub use store::{AnyStore, Handle, Later, LaterEach, Soon, SoonEach};

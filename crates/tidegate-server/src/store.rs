@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use tidegate::store::{Adjustment, Check, Decisions, Grouping, Snapshot, Store, StoreError};
+use tidegate::store::{Adjustment, Check, Grouping, Snapshot, Store, StoreError, amid};
 use tidegate::{ActivePolicy, Decision, MemoryStore, Penalty, PlanId, PolicyHandle, Timestamp};
 
 /// The handle on a policy of a server.
@@ -50,6 +50,18 @@ impl fmt::Debug for Kind {
 /// An answer on its way.
 pub type Later<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
+/// The answers to several checks on their way, each for itself.
+pub type LaterEach = Pin<Box<dyn Future<Output = Vec<Result<Decision, StoreError>>> + Send>>;
+
+/// The answers to several checks, known or on their way.
+#[must_use = "what is on its way is done only if somebody waits for it"]
+pub enum SoonEach {
+    /// They are known: each is a decision.
+    Known(Vec<Decision>),
+    /// They are on their way, and some may come to nothing.
+    Later(LaterEach),
+}
+
 /// An answer that is known, or on its way: a future that is ready at once where it can be.
 #[must_use = "what is on its way is done only if somebody waits for it"]
 pub enum Soon<T> {
@@ -83,8 +95,7 @@ impl AnyStore {
                 let degraded = Arc::clone(degraded);
                 Soon::Later(Box::pin(async move {
                     let answer = later.await?;
-                    let without = decisions(&answer).iter().filter(|decision| decision.is_degraded());
-                    degraded.fetch_add(without.count() as u64, Ordering::Relaxed);
+                    count_degraded(&degraded, decisions(&answer));
                     Ok(answer)
                 }))
             }
@@ -111,6 +122,11 @@ impl AnyStore {
             Kind::Elsewhere(store, _) => Soon::Later(elsewhere(&**store)),
         }
     }
+}
+
+fn count_degraded<'d>(degraded: &AtomicU64, decisions: impl IntoIterator<Item = &'d Decision>) {
+    let without = decisions.into_iter().filter(|decision| decision.is_degraded()).count();
+    degraded.fetch_add(without as u64, Ordering::Relaxed);
 }
 
 impl Default for AnyStore {
@@ -164,6 +180,28 @@ impl<T> Soon<T> {
     }
 }
 
+impl SoonEach {
+    /// The answers, or the future of them.
+    ///
+    /// # Errors
+    /// They are on their way.
+    pub fn now(self) -> Result<Vec<Decision>, LaterEach> {
+        match self {
+            SoonEach::Known(decisions) => Ok(decisions),
+            SoonEach::Later(later) => Err(later),
+        }
+    }
+}
+
+impl fmt::Debug for SoonEach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SoonEach::Known(_) => "Known",
+            SoonEach::Later(_) => "Later",
+        })
+    }
+}
+
 impl<T> fmt::Debug for Soon<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -195,6 +233,7 @@ impl<T> Future for Soon<T> {
 
 impl Store for AnyStore {
     type Answer<T: Send + 'static> = Soon<T>;
+    type Answers = SoonEach;
 
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
         match &self.0 {
@@ -210,12 +249,18 @@ impl Store for AnyStore {
         self.counted(answer, std::slice::from_ref)
     }
 
-    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Soon<Decisions> {
-        let answer = self.ask(|memory| Store::check(memory, now, checks), |store| store.check(now, checks));
-        self.counted(answer, |decisions| match decisions {
-            Decisions::One(decision) => std::slice::from_ref(decision),
-            Decisions::Many(decisions) => decisions,
-        })
+    fn check_each(&self, now: Timestamp, checks: &[Check<'_>]) -> SoonEach {
+        match &self.0 {
+            Kind::Memory(memory) => SoonEach::Known(Store::check_each(memory, now, checks)),
+            Kind::Elsewhere(store, degraded) => {
+                let (later, degraded) = (store.check_each(now, checks), Arc::clone(degraded));
+                SoonEach::Later(Box::pin(async move {
+                    let answers = later.await;
+                    count_degraded(&degraded, answers.iter().flatten());
+                    answers
+                }))
+            }
+        }
     }
 
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Soon<Vec<Decision>> {
@@ -259,13 +304,31 @@ impl Store for AnyStore {
     fn settled<T: Send + 'static>(answer: Soon<T>) -> impl Future<Output = Result<T, StoreError>> + Send {
         answer
     }
+
+    fn each_ready(decisions: Vec<Decision>) -> SoonEach {
+        SoonEach::Known(decisions)
+    }
+
+    fn amid(known: Vec<Option<Decision>>, answers: SoonEach) -> SoonEach {
+        match answers {
+            SoonEach::Known(answers) => SoonEach::Known(amid(known, answers, |decision| decision)),
+            SoonEach::Later(later) => SoonEach::Later(Box::pin(async move { amid(known, later.await, Ok) })),
+        }
+    }
+
+    async fn each_settled(answers: SoonEach) -> Vec<Result<Decision, StoreError>> {
+        match answers {
+            SoonEach::Known(decisions) => decisions.into_iter().map(Ok).collect(),
+            SoonEach::Later(later) => later.await,
+        }
+    }
 }
 
 /// Any [`Store`], its kind of answer forgotten.
 trait Elsewhere: Send + Sync {
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId>;
     fn check_one(&self, now: Timestamp, check: Check<'_>) -> Later<Decision>;
-    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Later<Decisions>;
+    fn check_each(&self, now: Timestamp, checks: &[Check<'_>]) -> LaterEach;
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Later<Vec<Decision>>;
     fn adjust(&self, now: Timestamp, of: &Arc<ActivePolicy>, key: &[u8], by: Adjustment) -> Later<Penalty>;
     fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Later<Snapshot>;
@@ -280,8 +343,8 @@ impl<S: Store> Elsewhere for S {
         Box::pin(S::settled(Store::check_one(self, now, check)))
     }
 
-    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Later<Decisions> {
-        Box::pin(S::settled(Store::check(self, now, checks)))
+    fn check_each(&self, now: Timestamp, checks: &[Check<'_>]) -> LaterEach {
+        Box::pin(S::each_settled(Store::check_each(self, now, checks)))
     }
 
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Later<Vec<Decision>> {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use support::*;
-use tidegate::store::{Adjustment, Check, Decisions, Grouping, Snapshot, Store, StoreError};
+use tidegate::store::{Adjustment, Check, Grouping, Snapshot, Store, StoreError, amid};
 use tidegate::{
     ActivePolicy, Decision, Limiter, MemoryStore, Penalty, PlanId, Policy, PolicyHandle, Timestamp,
 };
@@ -35,6 +35,7 @@ struct Line {
 }
 
 type Reply<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+type Replies = Pin<Box<dyn Future<Output = Vec<Result<Decision, StoreError>>> + Send>>;
 
 impl Remote {
     fn set(&self, change: impl FnOnce(&mut Line)) {
@@ -64,13 +65,25 @@ impl Remote {
 
 impl Store for Remote {
     type Answer<T: Send + 'static> = Reply<T>;
+    type Answers = Replies;
 
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
         self.0.memory.sweep(now, policies)
     }
 
-    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Reply<Decisions> {
-        self.reply(self.0.memory.check(now, checks))
+    fn check_one(&self, now: Timestamp, check: Check<'_>) -> Reply<Decision> {
+        self.reply(self.0.memory.check_one(now, check))
+    }
+
+    fn check_each(&self, now: Timestamp, checks: &[Check<'_>]) -> Replies {
+        let count = checks.len();
+        let reply = self.reply(self.0.memory.check_each(now, checks));
+        Box::pin(async move {
+            match reply.await {
+                Ok(decisions) => decisions.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error); count],
+            }
+        })
     }
 
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], how: Grouping) -> Reply<Vec<Decision>> {
@@ -99,6 +112,18 @@ impl Store for Remote {
 
     fn settled<T: Send + 'static>(answer: Reply<T>) -> impl Future<Output = Result<T, StoreError>> + Send {
         answer
+    }
+
+    fn each_ready(decisions: Vec<Decision>) -> Replies {
+        Box::pin(std::future::ready(decisions.into_iter().map(Ok).collect()))
+    }
+
+    fn amid(known: Vec<Option<Decision>>, answers: Replies) -> Replies {
+        Box::pin(async move { amid(known, answers.await, Ok) })
+    }
+
+    fn each_settled(answers: Replies) -> impl Future<Output = Vec<Result<Decision, StoreError>>> + Send {
+        answers
     }
 }
 

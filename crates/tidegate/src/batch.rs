@@ -8,7 +8,7 @@ use crate::active::ActivePolicy;
 use crate::group::Asked;
 use crate::handle::PolicyHandle;
 use crate::limiter::{Limiter, Shared};
-use crate::store::{Ask, Check, Decisions, Store};
+use crate::store::{Ask, Check, Store};
 
 /// So many checks are put together without allocating.
 const FEW: usize = 16;
@@ -17,6 +17,9 @@ impl<S: Store> Limiter<S> {
     /// Decides checks that have nothing to do with one another, in order: each is answered as
     /// [`PolicyHandle::check`] would one after the other, and one that is refused keeps none of the others from being
     /// charged. For all or nothing there is [`check_all`](Self::check_all).
+    ///
+    /// Over a store in memory the answers are a `Vec<Decision>`. Over one that does I/O they are a future of a
+    /// `Vec<Result<Decision, StoreError>>`: one that has no answer takes none of the others with it.
     ///
     /// The clock is read once, and a store in memory looks at what several checks need while it waits for the first.
     /// It pays from a few checks on, and the more so the more keys there are: sixteen checks at once take about two
@@ -38,7 +41,7 @@ impl<S: Store> Limiter<S> {
     ///
     /// # Panics
     /// If a policy is of another limiter.
-    pub fn check_batch(&self, asked: &[Asked<'_, S>]) -> S::Answer<Vec<Decision>> {
+    pub fn check_batch(&self, asked: &[Asked<'_, S>]) -> S::Answers {
         self.check_batch_at(asked, self.now())
     }
 
@@ -46,7 +49,7 @@ impl<S: Store> Limiter<S> {
     ///
     /// # Panics
     /// If a policy is of another limiter.
-    pub fn check_batch_at(&self, asked: &[Asked<'_, S>], now: Timestamp) -> S::Answer<Vec<Decision>> {
+    pub fn check_batch_at(&self, asked: &[Asked<'_, S>], now: Timestamp) -> S::Answers {
         self.own(asked);
         let stale = asked.iter().any(|asked| asked.policy.version.is_superseded());
         let newest: Vec<Arc<ActivePolicy>> = match stale {
@@ -73,7 +76,7 @@ impl<S: Store> PolicyHandle<S> {
     /// assert!(!decided[2].is_allowed());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn check_batch(&self, keys: &[impl AsRef<[u8]>], cost: impl Into<Cost>) -> S::Answer<Vec<Decision>> {
+    pub fn check_batch(&self, keys: &[impl AsRef<[u8]>], cost: impl Into<Cost>) -> S::Answers {
         self.check_batch_at(keys, cost, self.shared.clock.now())
     }
 
@@ -83,7 +86,7 @@ impl<S: Store> PolicyHandle<S> {
         keys: &[impl AsRef<[u8]>],
         cost: impl Into<Cost>,
         now: Timestamp,
-    ) -> S::Answer<Vec<Decision>> {
+    ) -> S::Answers {
         let newest = self.version.is_superseded().then(|| self.place.load_full());
         let (policy, ask) = (newest.as_ref().unwrap_or(&self.version), Ask::Exactly(cost.into()));
         let check = |key| Check { policy, key, ask };
@@ -96,10 +99,10 @@ impl<S: Store> Shared<S> {
         &self,
         checks: impl ExactSizeIterator<Item = Check<'a>>,
         now: Timestamp,
-    ) -> S::Answer<Vec<Decision>> {
+    ) -> S::Answers {
         let count = checks.len();
         let mut checks = checks.peekable();
-        let Some(first) = checks.peek() else { return S::ready(Vec::new()) };
+        let Some(first) = checks.peek() else { return S::each_ready(Vec::new()) };
         if count > FEW {
             return self.check_list(&checks.collect::<Vec<_>>(), now);
         }
@@ -108,9 +111,9 @@ impl<S: Store> Shared<S> {
         self.check_list(&few[..count], now)
     }
 
-    fn check_list(&self, checks: &[Check<'_>], now: Timestamp) -> S::Answer<Vec<Decision>> {
+    fn check_list(&self, checks: &[Check<'_>], now: Timestamp) -> S::Answers {
         if self.waiting.is_idle() {
-            return S::map(self.store.check(now, checks), Decisions::into_vec);
+            return self.store.check_each(now, checks);
         }
         let behind =
             |check: &Check<'_>| self.behind_waiters(check.policy.number(), check.key, check.ask, now);
@@ -118,11 +121,8 @@ impl<S: Store> Shared<S> {
         let free = checks.iter().zip(&behind).filter(|(_, behind)| behind.is_none());
         let free: Vec<Check<'_>> = free.map(|(check, _)| *check).collect();
         if free.is_empty() {
-            return S::ready(behind.into_iter().flatten().collect());
+            return S::each_ready(behind.into_iter().flatten().collect());
         }
-        S::map(self.store.check(now, &free), |decided| {
-            let mut decided = decided.into_vec().into_iter();
-            behind.into_iter().filter_map(|behind| behind.or_else(|| decided.next())).collect()
-        })
+        S::amid(behind, self.store.check_each(now, &free))
     }
 }

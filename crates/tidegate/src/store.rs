@@ -58,38 +58,6 @@ pub enum Adjustment {
     Reset,
 }
 
-/// The answers to a list of checks, in its order.
-#[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "one check is the usual case and must not allocate")]
-pub enum Decisions {
-    /// Of a single check.
-    One(Decision),
-    /// Of any other number.
-    Many(Vec<Decision>),
-}
-
-impl Decisions {
-    /// The decision of a single check; of the first, if there were several.
-    ///
-    /// # Panics
-    /// Of no check at all: a store answers each check it is given.
-    #[inline]
-    pub fn into_single(self) -> Decision {
-        match self {
-            Decisions::One(decision) => decision,
-            Decisions::Many(decisions) => decisions[0],
-        }
-    }
-
-    /// All of them.
-    pub fn into_vec(self) -> Vec<Decision> {
-        match self {
-            Decisions::One(decision) => vec![decision],
-            Decisions::Many(decisions) => decisions,
-        }
-    }
-}
-
 /// A key's state and the figures it stands under, copied out of the store.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -113,10 +81,16 @@ pub struct StoreError {
 ///
 /// A store knows no algorithm. One that decides in a plain call answers with the thing itself
 /// (`type Answer<T> = T`), one that does I/O with a future of `Result<T, StoreError>`; whoever is generic over
-/// stores writes each verb once, with [`Store::map`] to go on and [`Store::settled`] to wait.
+/// stores writes each verb once, with [`Store::map`] to go on and [`Store::settled`] to wait. So it is with a list of
+/// checks, each of which is answered for itself: [`Store::amid`] goes on with them, [`Store::each_settled`] waits.
 pub trait Store: Send + Sync + 'static {
     /// How this store answers with a `T`.
     type Answer<T: Send + 'static>: Send;
+
+    /// How this store answers a list of checks, in its order: with a `Vec<Decision>` if each has an answer in a plain
+    /// call, else with a future of a `Vec<Result<Decision, StoreError>>`. One without an answer takes none of the
+    /// others with it, which may have been charged.
+    type Answers: Send;
 
     /// Called after each change of the policies: `policies` are all there are now, and what they replaced is no
     /// longer to be written under, also not by checks that are still on their way.
@@ -126,16 +100,16 @@ pub trait Store: Send + Sync + 'static {
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId>;
 
     /// Decides one check: the usual case.
-    fn check_one(&self, now: Timestamp, check: Check<'_>) -> Self::Answer<Decision> {
-        Self::map(self.check(now, &[check]), Decisions::into_single)
-    }
+    fn check_one(&self, now: Timestamp, check: Check<'_>) -> Self::Answer<Decision>;
 
-    /// Decides checks that are independent of one another, in order.
-    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Self::Answer<Decisions>;
+    /// Decides checks that are independent of one another, in order: as [`check_one`](Self::check_one) does one after
+    /// the other.
+    fn check_each(&self, now: Timestamp, checks: &[Check<'_>]) -> Self::Answers;
 
-    /// Decides checks as one, nothing else coming in between. Two may be of the same key.
+    /// Decides checks as one, nothing else coming in between. Two may be of the same key. They have one answer: if one
+    /// of them has none, no other is charged.
     ///
-    /// If all are admitted and charged, each is answered as [`check`](Self::check) answers. Otherwise nothing is
+    /// If all are admitted and charged, each is answered as [`check_one`](Self::check_one) answers. Otherwise nothing is
     /// charged, and each is answered what it would have been, with the figures from before a charge.
     fn check_group(
         &self,
@@ -169,4 +143,22 @@ pub trait Store: Send + Sync + 'static {
     fn settled<T: Send + 'static>(
         answer: Self::Answer<T>,
     ) -> impl Future<Output = Result<T, StoreError>> + Send;
+
+    /// Answers a list of checks with what is known already.
+    fn each_ready(decisions: Vec<Decision>) -> Self::Answers;
+
+    /// The answers to a list of checks of which some were `known` already: `answers` are those to the others, in order.
+    /// See [`amid`].
+    fn amid(known: Vec<Option<Decision>>, answers: Self::Answers) -> Self::Answers;
+
+    /// Waits for the answers to a list of checks.
+    fn each_settled(answers: Self::Answers)
+    -> impl Future<Output = Vec<Result<Decision, StoreError>>> + Send;
+}
+
+/// Puts the answers to a list of checks in its order: what was `known`, told by `as_known`, and in the places between
+/// what was answered. For stores that implement [`Store::amid`].
+pub fn amid<A>(known: Vec<Option<Decision>>, answers: Vec<A>, as_known: impl Fn(Decision) -> A) -> Vec<A> {
+    let mut answers = answers.into_iter();
+    known.into_iter().filter_map(|known| known.map(&as_known).or_else(|| answers.next())).collect()
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
-use tidegate::{Asked, Decision, Policy};
+use tidegate::store::StoreError;
+use tidegate::{Asked, Decision, Policy, Timestamp};
 use utoipa::ToSchema;
 
 use super::answer::Answer;
@@ -34,17 +35,18 @@ pub(super) struct BatchAnswer<'a> {
 pub(super) enum EntryAnswer<'a> {
     /// As `/v1/check` answers.
     Decided(Answer<'a>),
-    /// This check could not be decided; the others are.
+    /// This check could not be decided, by its own fault or the store's; the others are.
     Refused {
-        /// Why.
+        /// Why, with the status that it would have been answered with alone.
         problem: Problem,
     },
 }
 
 /// Check many keys in one request.
 ///
-/// The checks are independent: each is decided on its own, in order and all at one instant, and one that is wrong
-/// does not keep the others from being decided.
+/// The checks are independent: each is decided on its own, in order and all at one instant. One that is wrong, or that
+/// the store has no answer to, does not keep the others from being decided: there is a problem in its place, with a
+/// status of its own.
 #[utoipa::path(
     post,
     path = "/v1/check/batch",
@@ -60,29 +62,57 @@ pub(super) async fn batch(State(app): State<Arc<App>>, request: Request) -> Resu
     let asked: Vec<Asked<'_, AnyStore>> =
         entries.iter().flatten().map(|(place, check)| policies.ask(*place, check)).collect();
     let at = app.now();
-    let decisions = app.limiter().check_batch_at(&asked, at).await;
-    let decisions = decisions.map_err(|error| respond::unavailable(&app, &error))?;
-    let mut out = Vec::with_capacity(16 + entries.len() * 256);
-    let mut decided = decisions.iter();
-    out.extend_from_slice(b"{\"answers\":[");
-    for (index, entry) in entries.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        match entry {
-            Ok((place, check)) => {
-                // There is a decision for each check that was asked.
-                let Some(decision) = decided.next() else { break };
-                let view = policies.view(*place, &check.subject.key, *decision);
-                write(&mut out, &EntryAnswer::Decided(Answer::from(&view)));
-                app.metrics().counted(view.policy().name(), decision.outcome());
+    let told = Telling { app: &app, policies: &policies, entries: &entries, at };
+    Ok(match app.limiter().check_batch_at(&asked, at).now() {
+        Ok(decisions) => told.answered(decisions.iter().map(Ok)),
+        Err(later) => told.answered(later.await.iter().map(Result::as_ref)),
+    })
+}
+
+/// A batch that has been decided, about to be told.
+struct Telling<'a, 'b> {
+    app: &'a App,
+    policies: &'a Policies<'b>,
+    entries: &'a [Entry<'b>],
+    /// When it was asked.
+    at: Timestamp,
+}
+
+impl Telling<'_, '_> {
+    /// The response, given what was answered to the checks that could be asked, in order.
+    fn answered<'d>(
+        self,
+        mut answers: impl Iterator<Item = Result<&'d Decision, &'d StoreError>>,
+    ) -> Response {
+        let Telling { app, policies, entries, at } = self;
+        let mut out = Vec::with_capacity(16 + entries.len() * 256);
+        let mut decided = 0;
+        out.extend_from_slice(b"{\"answers\":[");
+        for (index, entry) in entries.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
             }
-            Err(problem) => write(&mut out, &EntryAnswer::Refused { problem: problem.clone() }),
+            let problem = match entry {
+                Ok((place, check)) => match answers.next() {
+                    Some(Ok(decision)) => {
+                        let view = policies.view(*place, &check.subject.key, *decision);
+                        write(&mut out, &EntryAnswer::Decided(Answer::from(&view)));
+                        app.metrics().counted(view.policy().name(), decision.outcome());
+                        decided += 1;
+                        continue;
+                    }
+                    Some(Err(error)) => respond::unavailable(app, error),
+                    // There is an answer to each check that was asked.
+                    None => break,
+                },
+                Err(problem) => problem.clone(),
+            };
+            write(&mut out, &EntryAnswer::Refused { problem });
         }
+        out.extend_from_slice(b"]}");
+        app.metrics().took(app.now().micros_since(at), decided);
+        respond::json(out)
     }
-    out.extend_from_slice(b"]}");
-    app.metrics().took(app.now().micros_since(at), decisions.len() as u64);
-    Ok(respond::json(out))
 }
 
 /// A check and the place of its policy among those looked up, or why it cannot be decided.

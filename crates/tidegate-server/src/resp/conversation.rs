@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use tidegate::{Decision, Timestamp};
+use tidegate::Timestamp;
 
 use super::commands::{Batch, Context, Then, carry_out, rank_at_first};
 use super::door::{Admission, Door};
@@ -14,7 +14,7 @@ use super::reply::Reply;
 use super::run::{Decided, Run};
 use super::session::{Hears, Origin, Session};
 use crate::app::App;
-use crate::store::Later;
+use crate::store::LaterEach;
 
 /// Replies pile up to so many bytes before they are written; one of them may go past it.
 const MOST_PILED_UP: usize = 64 << 10;
@@ -61,7 +61,7 @@ pub struct Conversation {
 /// The store has yet to answer the run.
 struct Waiting {
     since: Timestamp,
-    later: Later<Vec<Decision>>,
+    later: LaterEach,
 }
 
 impl fmt::Debug for Waiting {
@@ -228,17 +228,13 @@ impl Conversation {
     /// Waits for the store, and takes in what it answers.
     pub async fn wait(&mut self) {
         let Some(Waiting { since, later }) = &mut self.waiting else { return };
-        let (since, answer) = (*since, later.await);
+        let (since, answers) = (*since, later.await);
         self.waiting = None;
         let mut reply = Reply::new(&mut self.replies, self.session.protocol);
-        match answer {
-            Ok(decisions) => {
-                let counted = self.run.told(&decisions, &mut reply);
-                if counted > 0 {
-                    self.took(since, counted);
-                }
-            }
-            Err(error) => self.run.failed(self.admission.door().app(), &error, &mut reply),
+        let app = self.admission.door().app();
+        let counted = self.run.told(app, answers.iter().map(Result::as_ref), &mut reply);
+        if counted > 0 {
+            self.took(since, counted);
         }
         self.run.forget_policies();
     }

@@ -11,7 +11,7 @@ use super::directory::{Directory, Known};
 use super::door::Door;
 use super::reply::Reply;
 use crate::app::App;
-use crate::store::{AnyStore, Later};
+use crate::store::{AnyStore, LaterEach};
 
 /// Checks decided at once: enough that a store far away is asked seldom, few enough that their replies are small.
 const MOST: usize = 64;
@@ -41,7 +41,7 @@ pub(super) enum Decided {
     /// All are told; so many of them were decisions and not looks.
     Told(u64),
     /// The store has yet to answer.
-    Later(Later<Vec<Decision>>),
+    Later(LaterEach),
 }
 
 impl Run {
@@ -76,8 +76,8 @@ impl Run {
         if let [one] = &self.members[..] {
             let decided = self.known(one.policy).handle.check_at(&self.keys[one.key.clone()], one.cost, now);
             return match decided.now() {
-                Ok(decision) => Decided::Told(self.told(&[decision], reply)),
-                Err(later) => Decided::Later(Box::pin(async { Ok(vec![later.await?]) })),
+                Ok(decision) => Decided::Told(self.told(app, std::iter::once(Ok(&decision)), reply)),
+                Err(later) => Decided::Later(Box::pin(async { vec![later.await] })),
             };
         }
         let ask = |member: &Member| Asked {
@@ -87,15 +87,30 @@ impl Run {
         };
         let asked: Vec<Asked<'_, AnyStore>> = self.members.iter().map(ask).collect();
         match app.limiter().check_batch_at(&asked, now).now() {
-            Ok(decisions) => Decided::Told(self.told(&decisions, reply)),
+            Ok(decisions) => Decided::Told(self.told(app, decisions.iter().map(Ok), reply)),
             Err(later) => Decided::Later(later),
         }
     }
 
     /// Tells all in order, and is empty again. Returns how many were decisions and not looks.
-    pub(super) fn told(&mut self, decisions: &[Decision], reply: &mut Reply<'_>) -> u64 {
+    pub(super) fn told<'d>(
+        &mut self,
+        app: &App,
+        answers: impl Iterator<Item = Result<&'d Decision, &'d StoreError>>,
+        reply: &mut Reply<'_>,
+    ) -> u64 {
         let mut counted = 0;
-        for (member, decision) in self.members.iter().zip(decisions) {
+        for (member, answer) in self.members.iter().zip(answers) {
+            let decision = match answer {
+                Ok(decision) => decision,
+                Err(error) => {
+                    app.store_failed(error);
+                    if member.is_heard {
+                        unavailable(reply);
+                    }
+                    continue;
+                }
+            };
             let known = self.known(member.policy);
             if !member.cost.is_peek() {
                 known.counters.count(decision.outcome());
@@ -108,19 +123,6 @@ impl Run {
         }
         self.clear();
         counted
-    }
-
-    /// Tells all that the store could not answer, and is empty again.
-    pub(super) fn failed(&mut self, app: &App, error: &StoreError, reply: &mut Reply<'_>) {
-        for member in &self.members {
-            app.store_failed(error);
-            if member.is_heard {
-                reply.error(format_args!(
-                    "UNAVAILABLE the store of the limits did not answer; the check may have been charged once"
-                ));
-            }
-        }
-        self.clear();
     }
 
     fn clear(&mut self) {
@@ -138,4 +140,11 @@ impl Run {
     pub(super) fn heap_bytes(&self) -> usize {
         self.members.capacity() * size_of::<Member>() + self.keys.capacity()
     }
+}
+
+/// There is no decision, and nobody is to take that for a refusal.
+fn unavailable(reply: &mut Reply<'_>) {
+    reply.error(format_args!(
+        "UNAVAILABLE the store of the limits did not answer; the check may have been charged once"
+    ));
 }

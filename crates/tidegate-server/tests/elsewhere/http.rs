@@ -70,7 +70,6 @@ async fn a_store_that_is_down_is_503_and_no_refusal() {
     remote.fail(true);
     let requests = [
         post("/v1/check", r#"{"policy":"api","key":"k"}"#),
-        post("/v1/check/batch", r#"{"checks":[{"policy":"api","key":"k"},{"policy":"api","key":"l"}]}"#),
         get("/v1/peek?policy=api&key=k"),
         post("/v1/credit", r#"{"policy":"api","key":"k","units":1}"#),
         post("/v1/penalize", r#"{"policy":"api","key":"k","units":1}"#),
@@ -90,10 +89,16 @@ async fn a_store_that_is_down_is_503_and_no_refusal() {
         );
         assert!(!body.contains("10.1.2.3"), "{asked}: where the store is is no client's business");
     }
+    // Of a batch each has its own.
+    let checks = r#"{"checks":[{"policy":"api","key":"k"},{"policy":"api","key":"l"}]}"#;
+    let (head, body) = send(&app, post("/v1/check/batch", checks)).await;
+    assert_eq!(head.status.as_u16(), 200, "{body}");
+    let answers = json(&body)["answers"].as_array().unwrap().clone();
+    assert_eq!(answers.iter().map(|it| it["problem"]["status"].clone()).collect::<Vec<_>>(), [503, 503]);
     // What does not need the store is there.
     let (head, body) = send(&app, get("/metrics")).await;
     assert_eq!(head.status.as_u16(), 200);
-    assert!(body.contains("tidegate_store_errors_total 7\n"), "{body}");
+    assert!(body.contains("tidegate_store_errors_total 8\n"), "{body}");
     assert!(body.contains(r#"decisions_total{policy="api",outcome="denied"} 0"#), "{body}");
     assert!(!body.contains("tidegate_keys "), "it does not know what others keep: {body}");
     let (head, _) = send(&app, post("/v1/check", r#"{"policy":"none","key":"k"}"#)).await;
@@ -101,6 +106,26 @@ async fn a_store_that_is_down_is_503_and_no_refusal() {
     remote.fail(false);
     let (_, body) = send(&app, post("/v1/check", r#"{"policy":"api","key":"k"}"#)).await;
     assert_eq!(json(&body)["remaining"], 4);
+}
+
+#[tokio::test]
+async fn a_check_without_an_answer_takes_none_of_its_batch_with_it() {
+    let (remote, app) = app();
+    remote.fail_key("lost");
+    let checks = r#"{"checks":[{"policy":"api","key":"k","cost":2},{"policy":"api","key":"lost"},
+        {"policy":"none","key":"k"},{"policy":"log","key":"lost"},{"policy":"api","key":"k"}]}"#;
+    let (head, body) = send(&app, post("/v1/check/batch", checks)).await;
+    assert_eq!(head.status.as_u16(), 200);
+    let answers = json(&body)["answers"].as_array().unwrap().clone();
+    let told = |answer: &Value| (answer["remaining"].as_u64(), answer["problem"]["status"].as_u64());
+    assert_eq!(
+        answers.iter().map(told).collect::<Vec<_>>(),
+        [(Some(3), None), (None, Some(503)), (None, Some(404)), (None, Some(503)), (Some(2), None)]
+    );
+    assert!(!body.contains("10.1.2.3"), "where the store is is no client's business: {body}");
+    let (_, body) = send(&app, get("/metrics")).await;
+    assert!(body.contains("tidegate_store_errors_total 2\n"), "{body}");
+    assert!(body.contains(r#"decisions_total{policy="api",outcome="allowed"} 2"#), "{body}");
 }
 
 fn forced(user: &str, hits: u64) -> RateLimitDescriptor {

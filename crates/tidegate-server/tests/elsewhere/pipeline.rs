@@ -76,6 +76,20 @@ async fn a_store_that_is_down_is_an_error_for_each_and_the_conversation_goes_on(
     );
 }
 
+#[tokio::test]
+async fn a_check_without_an_answer_is_an_error_in_its_place_alone() {
+    let (remote, app) = app();
+    remote.fail_key("lost");
+    let mut conversation = conversation(&app);
+    let pipeline = "TG.CHECK api k 2\r\nTG.CHECK api lost\r\nTG.PEEK log lost\r\nTG.CHECK api k\r\n";
+    let replies = answered(&mut conversation, pipeline.as_bytes()).await;
+    let parts = replies.split("-UNAVAILABLE").collect::<Vec<_>>();
+    assert_eq!(parts.len(), 3, "{replies}");
+    assert!(parts[0].starts_with(&format!("{ALLOWED}:3\r\n")), "{replies}");
+    assert!(parts[2].contains(&format!("{ALLOWED}:2\r\n")), "{replies}");
+    assert_eq!(remote.asked(), 1);
+}
+
 fn command() -> impl Strategy<Value = String> {
     let key = prop_oneof![Just("a"), Just("b"), Just("c")];
     let policy = prop_oneof![4 => Just("api"), 4 => Just("log"), 1 => Just("none")];

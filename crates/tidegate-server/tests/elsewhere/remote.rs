@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
+use tidegate::store::{Adjustment, Ask, Check, Grouping, Snapshot, Store, StoreError, amid};
 use tidegate::{ActivePolicy, Decision, MemoryStore, Penalty, PlanId, Timestamp, Units};
 
 #[derive(Clone, Default)]
@@ -16,10 +16,17 @@ struct Inner {
     memory: MemoryStore,
     is_down: AtomicBool,
     lets_pass: AtomicBool,
+    /// Keys whose checks have no answer.
+    unanswered: Mutex<BTreeSet<Vec<u8>>>,
     asked: AtomicU64,
 }
 
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+type Answers = Pin<Box<dyn Future<Output = Vec<Result<Decision, StoreError>>> + Send>>;
+
+fn down() -> StoreError {
+    StoreError { store: "remote".to_owned(), reason: "nobody is at 10.1.2.3:6379".to_owned() }
+}
 
 impl Remote {
     /// From now on the store does not answer, or does again.
@@ -30,6 +37,11 @@ impl Remote {
     /// From now on groups pass uncounted, as under a policy that allows what its store does not answer, or do no more.
     pub fn let_pass(&self, uncounted: bool) {
         self.0.lets_pass.store(uncounted, Ordering::Relaxed);
+    }
+
+    /// From now on checks of this key have no answer.
+    pub fn fail_key(&self, key: &str) {
+        self.0.unanswered.lock().unwrap().insert(key.as_bytes().to_vec());
     }
 
     /// How often it was asked since the last time.
@@ -43,8 +55,7 @@ impl Remote {
         let doing = async move {
             tokio::task::yield_now().await;
             if inner.is_down.load(Ordering::Relaxed) {
-                let reason = "nobody is at 10.1.2.3:6379".to_owned();
-                return Err(StoreError { store: "remote".to_owned(), reason });
+                return Err(down());
             }
             Ok(act(&inner.memory))
         };
@@ -63,14 +74,28 @@ fn borrowed(checks: &[(Arc<ActivePolicy>, Vec<u8>, Ask)]) -> Vec<Check<'_>> {
 
 impl Store for Remote {
     type Answer<T: Send + 'static> = Answer<T>;
+    type Answers = Answers;
 
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
         self.0.memory.sweep(now, policies)
     }
 
-    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Answer<Decisions> {
-        let checks = owned(checks);
-        self.answer(move |memory| memory.check(now, &borrowed(&checks)))
+    fn check_one(&self, now: Timestamp, check: Check<'_>) -> Answer<Decision> {
+        let checks = owned(&[check]);
+        self.answer(move |memory| memory.check_one(now, borrowed(&checks)[0]))
+    }
+
+    fn check_each(&self, now: Timestamp, checks: &[Check<'_>]) -> Answers {
+        let (checks, unanswered) = (owned(checks), self.0.unanswered.lock().unwrap().clone());
+        let count = checks.len();
+        let answers = self.answer(move |memory| {
+            let each = borrowed(&checks).into_iter().map(|check| match unanswered.contains(check.key) {
+                true => Err(down()),
+                false => Ok(memory.check_one(now, check)),
+            });
+            each.collect::<Vec<_>>()
+        });
+        Box::pin(async move { answers.await.unwrap_or_else(|error| vec![Err(error); count]) })
     }
 
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Answer<Vec<Decision>> {
@@ -112,5 +137,17 @@ impl Store for Remote {
 
     fn settled<T: Send + 'static>(answer: Answer<T>) -> impl Future<Output = Result<T, StoreError>> + Send {
         answer
+    }
+
+    fn each_ready(decisions: Vec<Decision>) -> Answers {
+        Box::pin(std::future::ready(decisions.into_iter().map(Ok).collect()))
+    }
+
+    fn amid(known: Vec<Option<Decision>>, answers: Answers) -> Answers {
+        Box::pin(async move { amid(known, answers.await, Ok) })
+    }
+
+    fn each_settled(answers: Answers) -> impl Future<Output = Vec<Result<Decision, StoreError>>> + Send {
+        answers
     }
 }

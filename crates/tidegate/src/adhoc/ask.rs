@@ -3,7 +3,7 @@
 use tidegate_core::{Cost, Decision, Timestamp, Units};
 
 use super::{AdHocLimit, AdHocSpace};
-use crate::store::{Check, Decisions, Grouping, Store};
+use crate::store::{Check, Grouping, Store};
 
 /// One check under figures that come with it.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ impl Together {
 /// last charge counts at the slower of both rates, for nobody knows when the figures changed. A peek keeps nothing.
 pub trait AdHoc: Store {
     /// Decides checks that are independent of one another, in order.
-    fn check_ad_hoc(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> Self::Answer<Decisions>;
+    fn check_ad_hoc(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> Self::Answers;
 
     /// Gives units back to a key, to no more than a full bucket; the check's cost has no part in it. Answers how the
     /// key then stands.

@@ -4,17 +4,14 @@ use tidegate_core::{Decision, Timestamp, Units};
 
 use super::MemoryStore;
 use crate::adhoc::{AdHoc, AdHocCheck, AdHocSpace, Together};
-use crate::store::{Check, Decisions, Grouping};
+use crate::store::{Check, Grouping};
 
 impl AdHoc for MemoryStore {
-    fn check_ad_hoc(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> Decisions {
+    fn check_ad_hoc(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> Vec<Decision> {
         let decide = |AdHocCheck { space, key, limit, cost }: &AdHocCheck<'_>| {
             self.ad_hoc(*space).check(now, key, limit, *cost)
         };
-        match checks {
-            [check] => Decisions::One(decide(check)),
-            _ => Decisions::Many(checks.iter().map(decide).collect()),
-        }
+        checks.iter().map(decide).collect()
     }
 
     fn credit_ad_hoc(&self, now: Timestamp, of: AdHocCheck<'_>, units: Units) -> Decision {

@@ -20,7 +20,7 @@ use tidegate_core::{Decision, KeyState, Penalty, Plan, Timestamp};
 use crate::active::{ActivePolicy, PlanId};
 use crate::adhoc::space::Spaces;
 use crate::adhoc::{AdHocSpace, AdHocStore};
-use crate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
+use crate::store::{self, Adjustment, Ask, Check, Grouping, Snapshot, Store, StoreError};
 pub use builder::{MemoryStoreBuilder, OnFull};
 use cells::SlotCells;
 use print::Secret;
@@ -242,6 +242,7 @@ fn lock(shard: &Padded) -> MutexGuard<'_, Shard> {
 
 impl Store for MemoryStore {
     type Answer<T: Send + 'static> = T;
+    type Answers = Vec<Decision>;
 
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
         policies.iter().for_each(|policy| self.carry_old_versions(policy, now));
@@ -266,10 +267,10 @@ impl Store for MemoryStore {
         self.decide(now, &check)
     }
 
-    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Decisions {
+    fn check_each(&self, now: Timestamp, checks: &[Check<'_>]) -> Vec<Decision> {
         match checks {
-            [check] => Decisions::One(self.decide(now, check)),
-            _ => Decisions::Many(self.decide_batch(now, checks)),
+            [check] => vec![self.decide(now, check)],
+            _ => self.decide_batch(now, checks),
         }
     }
 
@@ -326,5 +327,19 @@ impl Store for MemoryStore {
 
     fn settled<T: Send + 'static>(answer: T) -> impl Future<Output = Result<T, StoreError>> + Send {
         std::future::ready(Ok(answer))
+    }
+
+    fn each_ready(decisions: Vec<Decision>) -> Vec<Decision> {
+        decisions
+    }
+
+    fn amid(known: Vec<Option<Decision>>, answers: Vec<Decision>) -> Vec<Decision> {
+        store::amid(known, answers, |decision| decision)
+    }
+
+    fn each_settled(
+        answers: Vec<Decision>,
+    ) -> impl Future<Output = Vec<Result<Decision, StoreError>>> + Send {
+        std::future::ready(answers.into_iter().map(Ok).collect())
     }
 }

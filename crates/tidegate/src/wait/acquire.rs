@@ -15,7 +15,7 @@ use crate::active::Place;
 use crate::clock::Sleep;
 use crate::limiter::Shared;
 use crate::memory::MemoryStore;
-use crate::store::{Ask, Check, Decisions, Store, StoreError};
+use crate::store::{Ask, Check, Store, StoreError};
 
 /// Why waiting came to nothing. Nothing was charged, but by a store that could not answer, which may have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -112,8 +112,8 @@ impl<S: Store> Acquire<S> {
         if now > self.deadline || !self.cost.is_peek() && (may_leave_too_late() || is_line()) {
             return self.join(context);
         }
-        let checks = [Check { policy: &policy, key: &self.key, ask: Ask::Exactly(self.cost) }];
-        let answer = S::map(self.shared.store.check(now, &checks), Decisions::into_single);
+        let check = Check { policy: &policy, key: &self.key, ask: Ask::Exactly(self.cost) };
+        let answer = self.shared.store.check_one(now, check);
         Continue(Stage::Asking { at: now, answer: Box::pin(S::settled(answer)) })
     }
 

@@ -11,7 +11,7 @@ use super::line::{Answer, Line, Question};
 use super::sync::{Mutex, MutexGuard};
 use crate::active::{Place, PolicyNumber};
 use crate::limiter::Shared;
-use crate::store::{Adjustment, Ask, Check, Decisions, Store};
+use crate::store::{Adjustment, Ask, Check, Store};
 
 /// Those who wait for one key of one policy.
 ///
@@ -58,9 +58,8 @@ impl Queue {
         let (policy, store) = (self.place.load_full(), &shared.store);
         match question {
             Question::Serve { ticket, cost } => {
-                let checks = [Check { policy: &policy, key: &self.key, ask: Ask::Exactly(cost) }];
-                let answer = S::map(store.check(at, &checks), Decisions::into_single);
-                let settled = S::settled(answer);
+                let check = Check { policy: &policy, key: &self.key, ask: Ask::Exactly(cost) };
+                let settled = S::settled(store.check_one(at, check));
                 Box::pin(async move { Answer::Served { ticket, cost, at, result: settled.await } })
             }
             Question::Look => {

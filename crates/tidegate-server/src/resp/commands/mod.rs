@@ -10,14 +10,14 @@ mod table;
 mod throttle;
 mod units;
 
-use tidegate::{Decision, Timestamp};
+use tidegate::Timestamp;
 
 use super::door::Door;
 use super::parse::Args;
 use super::reply::Reply;
 use super::run::Run;
 use super::session::{Rank, Session};
-use crate::store::Later;
+use crate::store::LaterEach;
 pub(super) use connection::rank_at_first;
 pub(super) use policy::tell;
 use table::{COMMANDS, Spec};
@@ -53,7 +53,7 @@ pub(super) enum Then {
     /// Nothing was done: first the run of checks has to be decided, for what comes now is no part of it.
     AfterRun,
     /// The store is at work, and what it answers is to be told of the run.
-    Wait(Later<Vec<Decision>>),
+    Wait(LaterEach),
 }
 
 /// Carries out one command.

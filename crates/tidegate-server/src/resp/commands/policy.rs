@@ -71,10 +71,10 @@ fn change(
     context.run.join(policy, key, Cost::PEEK, context.is_heard);
     match changed.now() {
         Ok(decision) => {
-            context.run.told(&[decision], &mut context.reply);
+            context.run.told(context.door.app(), std::iter::once(Ok(&decision)), &mut context.reply);
             Then::GoOn
         }
-        Err(later) => Then::Wait(Box::pin(async { Ok(vec![later.await?]) })),
+        Err(later) => Then::Wait(Box::pin(async { vec![later.await] })),
     }
 }
 

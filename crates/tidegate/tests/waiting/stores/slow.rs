@@ -1,12 +1,12 @@
 //! A store that does I/O, or behaves as if: what it does is done some polls later, or when a test says so.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use tidegate::store::{Adjustment, Ask, Check, Decisions, Grouping, Snapshot, Store, StoreError};
+use tidegate::store::{Adjustment, Ask, Check, Grouping, Snapshot, Store, StoreError, amid};
 use tidegate::{ActivePolicy, Decision, MemoryStore, Penalty, PlanId, Timestamp};
 
 #[derive(Clone, Default)]
@@ -66,8 +66,7 @@ impl Slow {
     /// Charges a key as another node would, past every line.
     pub fn charge(&self, now: Timestamp, key: &[u8], cost: u32) -> Decision {
         let policy = self.0.seen.lock().unwrap().clone().unwrap();
-        let checks = [Check { policy: &policy, key, ask: Ask::Exactly(cost.into()) }];
-        self.0.memory.check(now, &checks).into_single()
+        self.0.memory.check_one(now, Check { policy: &policy, key, ask: Ask::Exactly(cost.into()) })
     }
 
     /// How a key stands.
@@ -97,24 +96,30 @@ impl Slow {
 }
 
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+type Answers = Pin<Box<dyn Future<Output = Vec<Result<Decision, StoreError>>> + Send>>;
 
 impl Store for Slow {
     type Answer<T: Send + 'static> = Answer<T>;
+    type Answers = Answers;
 
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
         self.0.memory.sweep(now, policies)
     }
 
-    fn check(&self, now: Timestamp, checks: &[Check<'_>]) -> Answer<Decisions> {
-        let checks: VecDeque<_> =
-            checks.iter().map(|check| (Arc::clone(check.policy), check.key.to_vec(), check.ask)).collect();
-        if let Some((policy, ..)) = checks.front() {
-            *self.0.seen.lock().unwrap() = Some(Arc::clone(policy));
-        }
-        self.answer(move |memory| {
-            let checks: Vec<_> =
-                checks.iter().map(|(policy, key, ask)| Check { policy, key, ask: *ask }).collect();
-            memory.check(now, &checks)
+    fn check_one(&self, now: Timestamp, check: Check<'_>) -> Answer<Decision> {
+        let (policy, key, ask) = (Arc::clone(check.policy), check.key.to_vec(), check.ask);
+        *self.0.seen.lock().unwrap() = Some(Arc::clone(&policy));
+        self.answer(move |memory| memory.check_one(now, Check { policy: &policy, key: &key, ask }))
+    }
+
+    fn check_each(&self, now: Timestamp, checks: &[Check<'_>]) -> Answers {
+        let each: Vec<_> = checks.iter().map(|check| self.check_one(now, *check)).collect();
+        Box::pin(async move {
+            let mut answers = Vec::new();
+            for one in each {
+                answers.push(one.await);
+            }
+            answers
         })
     }
 
@@ -158,6 +163,18 @@ impl Store for Slow {
 
     fn settled<T: Send + 'static>(answer: Answer<T>) -> impl Future<Output = Result<T, StoreError>> + Send {
         answer
+    }
+
+    fn each_ready(decisions: Vec<Decision>) -> Answers {
+        Box::pin(std::future::ready(decisions.into_iter().map(Ok).collect()))
+    }
+
+    fn amid(known: Vec<Option<Decision>>, answers: Answers) -> Answers {
+        Box::pin(async move { amid(known, answers.await, Ok) })
+    }
+
+    fn each_settled(answers: Answers) -> impl Future<Output = Vec<Result<Decision, StoreError>>> + Send {
+        answers
     }
 }
 
