@@ -35,6 +35,9 @@ fn main() -> Result<()> {
         }
     }
     println!("Medians of {rounds}. CPU: the server's time of the processor for a request, in microseconds.");
+    println!(
+        "Busy: how much of its core it took. Where that is far from all, the program that asks is the limit."
+    );
     Ok(())
 }
 
@@ -78,14 +81,15 @@ fn show(door: &Door, depth: u32, reached: &[Reached]) {
     for peer in peers {
         print!("  of {:>1$}", peer.name, peer.name.len());
     }
-    println!("  {:>7}  {:>7}  {:>9}", "p99 ms", "CPU us", "of CPU");
+    println!("  {:>7}  {:>7}  {:>9}  {:>5}", "p99 ms", "CPU us", "of CPU", "busy");
     for (lane, it) in door.lanes.iter().zip(reached) {
         print!("{:30} {:>10.0}", lane.name, it.per_second);
         for (peer, of) in peers.iter().zip(reached) {
             print!("  {:>1$.2}x", it.per_second / of.per_second, peer.name.len() + 2);
         }
         let p99 = if it.p99_ms.is_nan() { "-".to_owned() } else { format!("{:.2}", it.p99_ms) };
-        println!("  {p99:>7}  {:>7.2}  {:>8.2}x", it.cpu_us, it.cpu_us / reached[0].cpu_us);
+        let busy = it.per_second * it.cpu_us / 10_000.0;
+        println!("  {p99:>7}  {:>7.2}  {:>8.2}x  {busy:>4.0}%", it.cpu_us, it.cpu_us / reached[0].cpu_us);
     }
     println!();
 }

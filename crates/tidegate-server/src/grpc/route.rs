@@ -52,11 +52,12 @@ impl Routes {
             return Status::unimplemented(format!("{path}: no such method")).into_http();
         }
         let given = timeout(request.headers());
-        let answered = async {
-            let message = unary::message(request, MOST_BYTES).await?;
-            rate_limit::answer(&self.app, &message, given).await
-        };
-        match tokio::time::timeout(given.map_or(LONGEST, |given| given.min(LONGEST)), answered).await {
+        let message = unary::message(request, MOST_BYTES);
+        let within = given.map_or(LONGEST, |given| given.min(LONGEST));
+        let answered = tokio::time::timeout(within, async {
+            rate_limit::answer(&self.app, &message.await?, given).await
+        });
+        match answered.await {
             Ok(Ok(answer)) => unary::reply(&answer),
             Ok(Err(status)) => status.into_http(),
             Err(_) => Status::deadline_exceeded("the time for the call is over").into_http(),

@@ -145,7 +145,8 @@ async fn serve_connection(
 ) -> Result<(), String> {
     let service = service_fn(move |request| {
         let routes = Arc::clone(&routes);
-        async move { Ok::<_, Infallible>(routes.call(request).await) }
+        // What is spawned of it is moved several times on its way, and is small if the call itself stays where it is.
+        async move { Ok::<_, Infallible>(Box::pin(routes.call(request)).await) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())

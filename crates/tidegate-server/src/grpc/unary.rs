@@ -19,21 +19,33 @@ const HEAD: usize = 5;
 ///
 /// # Errors
 /// There is none or more than one, it is longer, or it is no such message.
-pub(super) async fn message<M, B>(request: Request<B>, most: usize) -> Result<M, Status>
+pub(super) fn message<M, B>(
+    request: Request<B>,
+    most: usize,
+) -> impl Future<Output = Result<M, Status>> + use<M, B>
 where
     M: Message + Default,
     B: HttpBody<Data = Bytes> + Unpin,
 {
-    refuse_encoded(request.headers())?;
-    let framed = collect(request.into_body(), most).await?;
+    // The head has said all it has to say, and is not to be kept until the message has come.
+    let (taken, body) = (refuse_encoded(request.headers()), request.into_body());
+    async move {
+        taken?;
+        decode(&collect(body, most).await?, most)
+    }
+}
+
+/// The one message in these bytes.
+fn decode<M: Message + Default>(framed: &[u8], most: usize) -> Result<M, Status> {
+    let broken_off = || Status::internal("the message broke off (send the whole of it)");
     let Some((head, message)) = framed.split_first_chunk::<HEAD>() else {
-        return Err(Status::internal(match framed.is_empty() {
-            true => "there is no message (send one)",
-            false => "the message broke off (send the whole of it)",
-        }));
+        return Err(match framed.is_empty() {
+            true => Status::internal("there is no message (send one)"),
+            false => broken_off(),
+        });
     };
     if message.len() < length(*head, most)? {
-        return Err(Status::internal("the message broke off (send the whole of it)"));
+        return Err(broken_off());
     }
     M::decode(message).map_err(|error| Status::internal(format!("the message cannot be read: {error}")))
 }
