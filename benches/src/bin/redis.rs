@@ -42,6 +42,12 @@ redis.call('HMSET', KEYS[1], 'tokens', tostring(tokens), 'last', tostring(now))
 redis.call('EXPIRE', KEYS[1], math.ceil(capacity / rate) + 1)
 return {allowed, tostring(tokens)}";
 
+/// Reads and writes as many records as its keys name, and decides nothing: what no script for them can do without.
+const BARE: &str = r"
+redis.call('MGET', unpack(KEYS))
+for i = 1, #KEYS do redis.call('SET', KEYS[i], ARGV[1], 'PX', '11000') end
+return 1";
+
 const KEYS: u64 = 100_000;
 const CONNECTIONS: usize = 50;
 const NOW_US: u64 = 1_800_000_000_000_000;
@@ -102,6 +108,9 @@ impl Bench {
                 ("32 checks a call", "open", 1, 32),
                 ("32 checks of one key a call", "hot", 1, 32),
             ];
+            for (name, batch) in [("a read and a write, none decided", 1), ("32 of them a call", 32)] {
+                self.measure(name, depth, batch, &bare(&self.server, batch), Some(base))?;
+            }
             for (name, policy, cost, batch) in cases {
                 if name.contains(only) {
                     let commands = recorder.commands(&self.server, policy, cost, batch)?;
@@ -160,6 +169,18 @@ fn classic(server: &Server) -> Vec<Vec<u8>> {
         encode(&["EVALSHA", &sha, "1", &key, "1000000", "100000", "1800000000.123456", "1"])
     };
     shuffled().map(command).collect()
+}
+
+/// Of records as long as a bucket's.
+fn bare(server: &Server, batch: usize) -> Vec<Vec<u8>> {
+    let sha = load_script(server, BARE);
+    let keys: Vec<String> = shuffled().map(|key| format!("bare:{{kuser%3a{key}}}:open")).collect();
+    let command = |keys: &[String]| {
+        let count = keys.len().to_string();
+        let words = ["EVALSHA", &sha, &count].into_iter().chain(keys.iter().map(String::as_str));
+        encode(&words.chain(["a record of so many bytes as a bucket has."]).collect::<Vec<_>>())
+    };
+    keys.chunks(batch).map(command).collect()
 }
 
 /// Every key once, in an order that no cache likes.

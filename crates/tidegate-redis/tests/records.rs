@@ -284,6 +284,15 @@ async fn one_record_that_is_none_is_no_other_keys_business() {
             let (key, asked) = task.await.unwrap();
             assert_eq!(asked.is_ok(), key == "good", "{name}, {key}: {asked:?}");
         }
+        // And all of different keys, the bad one among them.
+        let keys = ["one", "two", "bad", "three"];
+        let decided = policy.check_batch(&keys, 1_u32).await;
+        let answered: Vec<bool> = decided.iter().map(Result::is_ok).collect();
+        assert_eq!(answered, [true, true, false, true], "{decided:?}");
+        for key in ["one", "two", "three"] {
+            let left = policy.peek(key).await.unwrap().limits()[0].remaining();
+            assert_eq!(left, if name == "log" { 99 } else { 999 }, "{name}: {key} was charged once");
+        }
         let left = policy.peek("good").await.unwrap().limits()[0].remaining();
         assert_eq!(left, if name == "log" { 50 } else { 950 }, "each was charged once");
     }

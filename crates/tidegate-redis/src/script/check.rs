@@ -95,11 +95,17 @@ pub(crate) fn check(items: &[Item], now: Timestamp, lives: Lives, mode: Mode) ->
 }
 
 impl Told {
-    /// What the script said of each of `items`.
+    /// What a script said of each of `items`: this one in words, those of plans of their own in signs.
     pub(crate) fn of(reply: Value, items: &[Item]) -> Result<Vec<Told>, Unheard> {
         let unheard =
             |reply: &dyn std::fmt::Debug| Unheard { script: CHECK.name, reply: format!("{reply:?}") };
-        let Value::Array(words) = reply else { return Err(unheard(&reply)) };
+        let words = match reply {
+            Value::Array(words) => words,
+            Value::BulkString(signs) => {
+                return super::swift::told(&signs, items).ok_or_else(|| unheard(&signs));
+            }
+            other => return Err(unheard(&other)),
+        };
         let expected: usize = items.iter().map(|item| 2 + item.plan.logs).sum();
         if words.len() != expected {
             return Err(unheard(&words));

@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tidegate::{Algorithm, Limit, Plan};
 
-use super::{Ask, Call, Item, Lives, Script};
-use crate::record::{double, doubles};
+use super::{Ask, Call, Item, Lives, Script, Told};
+use crate::record::{double, doubles, width};
 
 /// The script for a plan, and the plan's figures as it reads them.
 #[derive(Debug)]
@@ -48,21 +48,21 @@ impl Swift {
 
     /// The call that decides `items`, which are all of the plan tagged `tag`.
     pub(crate) fn call(&self, tag: &[u8], items: &[Item], lives: Lives) -> Call {
-        let mut args = Vec::with_capacity(2 + items.len());
-        let mut figures = self.figures.clone();
-        doubles(&lives.doubles(), &mut figures);
-        args.extend([tag.to_vec(), figures]);
-        args.extend(items.iter().map(|item| {
+        let mut constants = self.figures.clone();
+        doubles(&lives.doubles(), &mut constants);
+        constants.extend_from_slice(tag);
+        let mut checks = Vec::with_capacity(24 * items.len() + constants.len());
+        for item in items {
             let (cost, up_to) = match item.ask {
                 Ask::Exactly(cost) => (cost, 0.0),
                 Ask::UpTo(most) => (most, 1.0),
             };
-            packed(&[double(item.now.as_micros()), double(cost), up_to])
-        }));
-        let script = match items {
-            [_] => self.one,
-            _ if are_distinct(items) => self.distinct,
-            _ => self.many,
+            doubles(&[double(item.now.as_micros()), double(cost), up_to], &mut checks);
+        }
+        let (script, args) = match items {
+            [_] => (self.one, vec![[checks, constants].concat()]),
+            _ if are_distinct(items) => (self.distinct, vec![constants, checks]),
+            _ => (self.many, vec![constants, checks]),
         };
         Call { script, keys: items.iter().map(|item| item.record.clone()).collect(), args }
     }
@@ -74,10 +74,22 @@ fn are_distinct(items: &[Item]) -> bool {
     records.len() == items.len()
 }
 
-fn packed(numbers: &[f64]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(8 * numbers.len());
-    doubles(numbers, &mut out);
-    out
+/// What these scripts said of each of `items`: a sign for each, and the record as it was where there was one.
+pub(super) fn told(mut reply: &[u8], items: &[Item]) -> Option<Vec<Told>> {
+    let mut told = Vec::with_capacity(items.len());
+    for Item { plan, .. } in items {
+        let (sign, rest) = reply.split_first()?;
+        let record = if matches!(sign, b'A' | b'R') { plan.tag.len() + 8 * width(&plan.plan) } else { 0 };
+        let (kept, rest) = rest.split_at_checked(record)?;
+        told.push(match sign {
+            b'a' | b'A' => Told::Decided { admitted: true, kept: kept.to_vec(), logs: Vec::new() },
+            b'r' | b'R' => Told::Decided { admitted: false, kept: kept.to_vec(), logs: Vec::new() },
+            b'f' => Told::Foreign,
+            _ => return None,
+        });
+        reply = rest;
+    }
+    reply.is_empty().then_some(told)
 }
 
 fn kind(limit: &Limit) -> Option<char> {
@@ -204,7 +216,7 @@ const COUNTER: Part = Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Checks {
     One,
-    /// Any number, no two of one record.
+    /// Any number, no two of one record: all are read at once.
     Distinct,
     /// Any number; records are read and written once, however many checks are of each.
     Many,
@@ -232,15 +244,20 @@ fn source(kinds: &str, checks: Checks) -> String {
         Checks::Distinct => DISTINCT,
         Checks::Many => MANY,
     };
+    let figures = each(|part| part.figures, ",");
+    let figured = figures.split(',').count();
     template
+        .replace("$SEVERAL", SEVERAL)
+        .replace("$REPLY", REPLY)
         .replace("$DECIDE", DECIDE)
         .replace("$HOLD", &hold)
         .replace("$CHARGE", &each(|part| part.charge, "\n        "))
         .replace("$ENDS", &ends.join("\n        "))
         .replace("$WHOLE", &whole.join(" or "))
         .replace("$UNTOUCHED", &each(|part| part.untouched, ","))
-        .replace("$FIGURES", &each(|part| part.figures, ","))
-        .replace("$READS", &"d".repeat(each(|part| part.figures, ",").split(',').count()))
+        .replace("$FIGURES", &figures)
+        .replace("$READS", &"d".repeat(figured))
+        .replace("$CONSTANTS", &(8 * (figured + 2)).to_string())
         .replace("$FIELDS", &fields)
         .replace("$PACKED", &"d".repeat(count))
         .replace("$BYTES", &(8 * count).to_string())
@@ -294,47 +311,61 @@ $HOLD
 
 const ONE: &str = "
 local unpack, pack, call, sub, ceil = struct.unpack, struct.pack, redis.call, string.sub, math.ceil
-local now, cost, up_to = unpack('>ddd', ARGV[3])
-local tag = ARGV[1]
-local $FIGURES,spare,unending = unpack('>$READSdd', ARGV[2])
+local now, cost, up_to, $FIGURES, spare, unending = unpack('>ddd$READSdd', ARGV[1])
+local tag = sub(ARGV[1], 25 + $CONSTANTS)
 local length = #tag
 local kept = call('GET', KEYS[1])
 $DECIDE
 if record then
-  if life > 0 then call('SET', KEYS[1], record, 'PX', life) else call('SET', KEYS[1], record) end
+  if life > 0 then
+    call('SET', KEYS[1], record, 'PX', string.format('%d', life))
+  else
+    call('SET', KEYS[1], record)
+  end
 end
-return {verdict, kept or ''}
+if verdict == 2 then return 'f' end
+if kept then return (verdict == 1 and 'A' or 'R') .. kept end
+return verdict == 1 and 'a' or 'r'
 ";
 
-const DISTINCT: &str = "
+/// Between the decisions on several checks, which are all in one argument, and their answers, which are in one string:
+/// an argument and an element of a reply cost the server as much as the arithmetic of a limit does.
+const SEVERAL: &str = "
+local table_unpack = unpack
 local unpack, pack, call, sub, ceil = struct.unpack, struct.pack, redis.call, string.sub, math.ceil
-local tag = ARGV[1]
-local $FIGURES,spare,unending = unpack('>$READSdd', ARGV[2])
+local keys, checks = KEYS, ARGV[2]
+local $FIGURES, spare, unending = unpack('>$READSdd', ARGV[1])
+local tag = sub(ARGV[1], 1 + $CONSTANTS)
 local length = #tag
-local reply = {}
-for i = 1, #KEYS do
-  local key = KEYS[i]
-  local now, cost, up_to = unpack('>ddd', ARGV[i + 2])
-  local kept = call('GET', key)
+local as_string, was, expires = string.format
+local reply, at, now, cost, up_to = {}, 1
+";
+
+const DISTINCT: &str = "$SEVERAL
+local found = call('MGET', table_unpack(keys))
+-- What is no string is nothing to MGET, and an error to GET: before anything is written.
+for i = 1, #keys do
+  if not found[i] then call('GET', keys[i]) end
+end
+for i = 1, #keys do
+  local key, kept = keys[i], found[i]
+  now, cost, up_to, at = unpack('>ddd', checks, at)
 $DECIDE
   if record then
-    if life > 0 then call('SET', key, record, 'PX', life) else call('SET', key, record) end
+    -- Many live as long as the one before.
+    if life ~= was then was, expires = life, as_string('%d', life) end
+    if life > 0 then call('SET', key, record, 'PX', expires) else call('SET', key, record) end
   end
-  reply[2 * i - 1] = verdict
-  reply[2 * i] = kept or ''
+$REPLY
 end
-return reply
+return table.concat(reply)
 ";
 
-const MANY: &str = "
-local unpack, pack, call, sub, ceil = struct.unpack, struct.pack, redis.call, string.sub, math.ceil
-local tag = ARGV[1]
-local $FIGURES,spare,unending = unpack('>$READSdd', ARGV[2])
-local length = #tag
-local seen, lives, reply = {}, {}, {}
-for i = 1, #KEYS do
-  local key = KEYS[i]
-  local now, cost, up_to = unpack('>ddd', ARGV[i + 2])
+const MANY: &str = "$SEVERAL
+local seen, lives = {}, {}
+for i = 1, #keys do
+  local key = keys[i]
+  now, cost, up_to, at = unpack('>ddd', checks, at)
   local kept = seen[key]
   if kept == nil then kept = call('GET', key) end
 $DECIDE
@@ -343,14 +374,23 @@ $DECIDE
   else
     seen[key] = kept
   end
-  reply[2 * i - 1] = verdict
-  reply[2 * i] = kept or ''
+$REPLY
 end
 for key, life in pairs(lives) do
-  if life > 0 then call('SET', key, seen[key], 'PX', life) else call('SET', key, seen[key]) end
+  if life ~= was then was, expires = life, as_string('%d', life) end
+  if life > 0 then call('SET', key, seen[key], 'PX', expires) else call('SET', key, seen[key]) end
 end
-return reply
+return table.concat(reply)
 ";
+
+const REPLY: &str = "
+  if verdict == 2 then
+    reply[i] = 'f'
+  elseif kept then
+    reply[i] = (verdict == 1 and 'A' or 'R') .. kept
+  else
+    reply[i] = verdict == 1 and 'a' or 'r'
+  end";
 
 #[cfg(test)]
 mod tests {
@@ -369,7 +409,7 @@ mod tests {
     #[test]
     fn no_placeholder_is_left() {
         for checks in [Checks::One, Checks::Distinct, Checks::Many] {
-            let source = source("bfcb", checks).replace("#KEYS", "").replace("#tag", "").replace("#kept", "");
+            let source = source("bfcb", checks).replace("#keys", "").replace("#tag", "").replace("#kept", "");
             assert!(!source.contains(['#', '@', '$']), "{source}");
         }
     }
