@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use tidegate::store::{Adjustment, Check, Grouping, Store, StoreError};
 use tidegate::{
-    ActivePolicy, Cost, Limit, Limiter, Period, PlanId, Policy, PolicySet, Rate, Timestamp, Units,
+    ActivePolicy, Cost, Decision, Limit, Limiter, Period, PlanId, Policy, PolicySet, Rate, Timestamp, Units,
 };
 use tidegate_benches::wire::{Load, Outcome, encode};
 use tidegate_redis::{RedisStore, WireCall};
