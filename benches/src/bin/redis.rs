@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use tidegate::store::{Adjustment, Check, Grouping, Store, StoreError};
+use tidegate::store::{Adjustment, Check, Grouping, Store, StoreError, StoreErrorKind};
 use tidegate::{
     ActivePolicy, Cost, Decision, Limit, Limiter, Period, PlanId, Policy, PolicySet, Rate, Timestamp, Units,
 };
@@ -289,7 +289,7 @@ impl Store for Recording {
     fn map<T: Send + 'static, U: Send + 'static>((): (), _: impl FnOnce(T) -> U + Send + 'static) {}
 
     async fn settled<T: Send + 'static>((): ()) -> Result<T, StoreError> {
-        Err(StoreError { store: "recording".to_owned(), reason: "it decides nothing".to_owned() })
+        Err(StoreError::new(StoreErrorKind::Unfit, "recording", "it decides nothing"))
     }
 
     fn each_ready(_: Vec<Decision>) {}

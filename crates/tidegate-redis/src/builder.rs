@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tidegate::store::StoreError;
+use tidegate::store::{StoreError, StoreErrorKind};
 use tokio::runtime::Handle;
 
 use crate::address::{Address, AddressError};
@@ -148,12 +148,11 @@ impl RedisStoreBuilder {
     /// # Errors
     /// The address is none, nobody answers there, or the scripts are refused.
     pub async fn open(self) -> Result<RedisStore, StoreError> {
-        let failed = |store: String, reason: String| StoreError { store, reason };
+        let failed = |store: String, reason: String| StoreError::new(StoreErrorKind::Outage, store, reason);
         // The text as given may hold a password.
-        let address: Address = self
-            .address
-            .parse()
-            .map_err(|error: AddressError| failed("without an address".to_owned(), error.0))?;
+        let address: Address = self.address.parse().map_err(|error: AddressError| {
+            StoreError::new(StoreErrorKind::Unfit, "without an address", error.0)
+        })?;
         let options = Options { connect_within: self.connect_timeout, ..Options::default() };
         let link =
             Link::open(&address, &options).await.map_err(|error| failed(error.address, error.reason))?;

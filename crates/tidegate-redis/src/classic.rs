@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::link::Failure;
 use crate::prepared::Prepared;
 use crate::question::{Question, Trouble};
+use crate::record::Damaged;
 use crate::script::{Bucket, Deed, classic};
 
 /// Whether a plan can be kept so: one token bucket that refills.
@@ -87,11 +88,9 @@ impl Engine {
         let limit = &plan.plan.limits()[0];
         let call = classic(question.record.clone(), limit, now, deed);
         let reply = match self.link.call(&call, self.timeout).await {
-            Err(Failure::Refused(said)) if said.contains("DAMAGED") => {
-                return Err(Trouble::Damaged {
-                    record: question.name(),
-                    damage: crate::record::Damaged("fields tokens and last that are not numbers"),
-                });
+            Err(Failure::Foreign(_)) => {
+                let damage = Damaged("no hash whose fields tokens and last are numbers");
+                return Err(question.damaged(damage));
             }
             reply => reply?,
         };

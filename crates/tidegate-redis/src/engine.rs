@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 
 use crate::change::{Life, Seen};
 use crate::gather::Gather;
-use crate::link::Link;
+use crate::link::{Failure, Link};
 use crate::names::Names;
 use crate::question::{Question, Trouble};
 use crate::record::Damaged;
@@ -110,12 +110,12 @@ impl Engine {
     pub(crate) async fn look(&self, question: &Question, now: Timestamp) -> Result<Seen, Trouble> {
         for _ in 0..MOST_TRIES {
             let read = self.link.call(&script::read(question.record.clone()), self.timeout).await;
-            let kept = match read.map_err(Trouble::from) {
-                Err(trouble) if trouble.is_of_one_record() => {
+            let kept = match read {
+                Err(Failure::Foreign(_)) => {
                     self.clear(question).await?;
                     continue;
                 }
-                read => script::was_read(read?)?,
+                read => script::was_read(read.map_err(Failure::of_a_look)?)?,
             };
             let damage = match Seen::of(&question.plan, kept.clone(), now) {
                 Ok(seen) => return Ok(seen),

@@ -34,7 +34,16 @@ impl Engine {
         'tries: for _ in 0..MOST_TRIES {
             let call = script::check(&merged.items, now, self.lives, mode);
             let within = questions.iter().map(|question| question.within).min().unwrap_or(self.timeout);
-            let told = self.ask(&call, &merged.items, within).await?;
+            let told = match self.ask(&call, &merged.items, within).await {
+                Err(trouble) if trouble.is_of_one_record() => {
+                    // Whichever it is: it is named, or deleted, when it is looked at.
+                    for members in &merged.members {
+                        self.look(&questions[members[0]], now).await?;
+                    }
+                    continue 'tries;
+                }
+                told => told?,
+            };
             let mut records = Vec::with_capacity(told.len());
             let mut all = true;
             let charging = mode == Mode::All && questions.iter().any(Question::charges);

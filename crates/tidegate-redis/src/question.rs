@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::store::Ask;
+use tidegate::store::{Ask, StoreErrorKind};
 use tidegate::{Decision, Timestamp};
 
 use crate::decide::{self, state_of};
@@ -59,26 +59,42 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    /// Whether the store could not be asked, and whether it may have charged all the same; `None` if it could, and
-    /// something else is wrong.
+    /// What kind of trouble it is to callers.
+    pub(crate) fn kind(&self) -> StoreErrorKind {
+        match self {
+            Trouble::Damaged { .. } | Trouble::Disagreement { .. } | Trouble::Link(Failure::Foreign(_)) => {
+                StoreErrorKind::Damaged
+            }
+            Trouble::Apart
+            | Trouble::NotClassic { .. }
+            | Trouble::ClassicInGroup { .. }
+            | Trouble::UpToTwice { .. } => StoreErrorKind::Unfit,
+            Trouble::Link(_) | Trouble::Unheard(_) | Trouble::Contended { .. } => StoreErrorKind::Outage,
+        }
+    }
+
+    /// Whether the store gave no answer, and whether it may have charged all the same; `None` if it is not the
+    /// store that is out.
     pub(crate) fn outage(&self) -> Option<Charged> {
         match self {
-            Trouble::Link(Failure::NotRun(_)) => Some(Charged::No),
-            Trouble::Link(Failure::MayHaveRun(_)) => Some(Charged::Perhaps),
-            // It had none before it wrote anything.
-            _ if self.is_of_no_room() => Some(Charged::No),
+            Trouble::Link(
+                Failure::NotRun(_) | Failure::NoRoom(_) | Failure::NotAllowed { begun: false, .. },
+            )
+            | Trouble::Contended { .. } => Some(Charged::No),
+            // How far it came is not known.
+            _ if self.kind() == StoreErrorKind::Outage => Some(Charged::Perhaps),
             _ => None,
         }
     }
 
     /// Whether the server has no memory left, and would do it if it had.
     pub(crate) fn is_of_no_room(&self) -> bool {
-        matches!(self, Trouble::Link(Failure::Refused(said)) if said.contains("OOM "))
+        matches!(self, Trouble::Link(Failure::NoRoom(_)))
     }
 
-    /// Whether a record is a value of another type: what others asked in the same call is right.
+    /// Whether a record is none: what others asked in the same call is right.
     pub(crate) fn is_of_one_record(&self) -> bool {
-        matches!(self, Trouble::Link(Failure::Refused(said)) if said.contains("WRONGTYPE"))
+        matches!(self, Trouble::Link(Failure::Foreign(_)))
     }
 }
 

@@ -29,6 +29,12 @@ impl<V> Recent<V> {
         self.young.get_mut(key)
     }
 
+    /// Forgets what is kept of `key`.
+    pub(crate) fn remove(&mut self, key: &[u8]) {
+        self.young.remove(key);
+        self.old.remove(key);
+    }
+
     pub(crate) fn insert(&mut self, key: &[u8], value: V) {
         if let Some(kept) = self.young.get_mut(key) {
             *kept = value;

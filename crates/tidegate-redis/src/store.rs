@@ -85,8 +85,7 @@ impl RedisStore {
         for keys in keys.chunks(AT_ONCE) {
             let names: Vec<Vec<u8>> =
                 keys.iter().map(|(policy, key)| self.engine.names.record(policy.name(), key)).collect();
-            let failed =
-                |failure: Failure| StoreError { store: self.name.to_string(), reason: failure.to_string() };
+            let failed = |failure: Failure| told(&self.name, &failure.into());
             self.engine.link.delete(&names, self.engine.timeout).await.map_err(failed)?;
         }
         Ok(())
@@ -123,21 +122,11 @@ impl RedisStore {
     fn grouped(&self, now: Timestamp, questions: Vec<Question>, grouping: Grouping) -> Answer<Vec<Decision>> {
         let fallback = Arc::clone(&self.fallback);
         self.answer(move |engine| async move {
-            match engine.group(now, &questions, grouping).await {
-                Ok(decisions) => {
-                    fallback.remember(&questions, &decisions, now);
-                    fallback.answered();
-                    Ok(decisions)
-                }
-                Err(trouble) => {
-                    let charged = trouble.outage();
-                    if charged.is_some() {
-                        fallback.unanswered(&trouble, now);
-                    }
-                    let decided = charged.and_then(|it| fallback.group(now, &questions, grouping, it));
-                    decided.ok_or(trouble)
-                }
+            let decisions = engine.group(now, &questions, grouping).await;
+            if let Ok(decisions) = &decisions {
+                fallback.remember(&questions, decisions, now);
             }
+            fallback.instead(decisions, now, |charged| fallback.group(now, &questions, grouping, charged))
         })
     }
 
@@ -154,6 +143,30 @@ impl RedisStore {
         })
     }
 
+    /// Changes a key's state outright.
+    fn adjusted(&self, question: Question, adjustment: Adjustment) -> Answer<Penalty> {
+        let fallback = Arc::clone(&self.fallback);
+        self.answer(move |engine| async move {
+            let now = question.now;
+            let done = match adjustment {
+                Adjustment::Reset => engine.forget(now, &question).await,
+                Adjustment::Credit(Units::ZERO) | Adjustment::Penalize(Units::ZERO) => {
+                    let peeked = engine.each(std::slice::from_ref(&question)).await.remove(0);
+                    peeked.map(Penalty::nothing)
+                }
+                Adjustment::Credit(units) => engine.change(now, &question, Deed::Credit(units.get())).await,
+                Adjustment::Penalize(units) => engine.change(now, &question, Deed::Charge(units.get())).await,
+            };
+            if let Ok(done) = &done {
+                if adjustment == Adjustment::Reset {
+                    fallback.forget(&question);
+                }
+                fallback.remember(std::slice::from_ref(&question), &[done.after], now);
+            }
+            fallback.instead(done, now, |charged| fallback.adjust(now, &question, adjustment, charged))
+        })
+    }
+
     /// Answers with what `ask` makes of the engine.
     fn answer<T, F>(&self, ask: impl FnOnce(Arc<Engine>) -> F) -> Answer<T>
     where
@@ -166,7 +179,7 @@ impl RedisStore {
 
 /// What is wrong with the store of this name, as callers are told.
 fn told(name: &str, trouble: &Trouble) -> StoreError {
-    StoreError { store: name.to_owned(), reason: trouble.to_string() }
+    StoreError::new(trouble.kind(), name, trouble.to_string())
 }
 
 impl Store for RedisStore {
@@ -204,24 +217,17 @@ impl Store for RedisStore {
         key: &[u8],
         adjustment: Adjustment,
     ) -> Answer<Penalty> {
-        let question = self.question(now, &Check { policy, key, ask: Ask::Exactly(Cost::PEEK) });
-        self.answer(move |engine| async move {
-            match adjustment {
-                Adjustment::Reset => engine.forget(now, &question).await,
-                Adjustment::Credit(Units::ZERO) | Adjustment::Penalize(Units::ZERO) => {
-                    Ok(Penalty::nothing(engine.each(&[question]).await.remove(0)?))
-                }
-                Adjustment::Credit(units) => engine.change(now, &question, Deed::Credit(units.get())).await,
-                Adjustment::Penalize(units) => engine.change(now, &question, Deed::Charge(units.get())).await,
-            }
-        })
+        self.adjusted(self.question(now, &Check { policy, key, ask: Ask::Exactly(Cost::PEEK) }), adjustment)
     }
 
     fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Answer<Snapshot> {
         let question = self.question(now, &Check { policy, key, ask: Ask::Exactly(Cost::PEEK) });
+        let fallback = Arc::clone(&self.fallback);
         self.answer(move |engine| async move {
-            let state = engine.state(&question, now).await?;
-            Ok(Snapshot { plan: question.plan.plan.clone(), state })
+            let state = engine.state(&question, now).await;
+            let plan = question.plan.plan.clone();
+            fallback
+                .instead(state.map(|state| Snapshot { plan, state }), now, |_| fallback.snapshot(&question))
         })
     }
 
@@ -268,12 +274,7 @@ impl AdHoc for RedisStore {
 
     fn credit_ad_hoc(&self, now: Timestamp, of: AdHocCheck<'_>, units: Units) -> Answer<Decision> {
         let question = self.ad_hoc(now, &AdHocCheck { cost: Cost::PEEK, ..of });
-        self.answer(move |engine| async move {
-            match units {
-                Units::ZERO => engine.each(&[question]).await.remove(0),
-                _ => Ok(engine.change(now, &question, Deed::Credit(units.get())).await?.after),
-            }
-        })
+        Self::map(self.adjusted(question, Adjustment::Credit(units)), |done| done.after)
     }
 
     fn forget_ad_hoc(&self, space: AdHocSpace, keys: &[&[u8]]) -> Answer<u64> {
@@ -304,21 +305,10 @@ fn decided(
     question: &Question,
     fallback: &Fallback,
 ) -> Result<Decision, Trouble> {
-    match answer {
-        Ok(decision) => {
-            fallback.remember(std::slice::from_ref(question), &[decision], question.now);
-            fallback.answered();
-            Ok(decision)
-        }
-        Err(trouble) => {
-            let charged = trouble.outage();
-            if charged.is_some() {
-                fallback.unanswered(&trouble, question.now);
-            }
-            let decided = charged.and_then(|charged| fallback.decide(question.now, question, charged));
-            decided.ok_or(trouble)
-        }
+    if let Ok(decision) = &answer {
+        fallback.remember(std::slice::from_ref(question), &[*decision], question.now);
     }
+    fallback.instead(answer, question.now, |charged| fallback.decide(question.now, question, charged))
 }
 
 /// What would be sent for checks: for measurements that leave the client out.

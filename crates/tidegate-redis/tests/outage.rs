@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tidegate::clock::ManualClock;
-use tidegate::store::within;
+use tidegate::store::{StoreErrorKind, within};
 use tidegate::{
     Asked, Cost, Limit, Limiter, Outcome, Period, Policy, PolicyHandle, PolicySet, Rate, Timestamp,
 };
@@ -72,9 +72,115 @@ async fn each_policy_answers_an_outage_as_it_was_told() {
         let too_much = node.policy(policy).check("ann", 13).await.unwrap();
         assert_eq!(too_much.is_allowed(), policy == "allow");
     }
-    // What is not a check has no answer.
-    assert!(node.policy("local").penalize("ann", 1_u32).await.is_err());
-    assert!(node.policy("allow").credit("ann", 1_u32).await.is_err());
+}
+
+#[tokio::test]
+async fn what_is_not_a_check_is_done_to_this_nodes_share() {
+    let mut server = Server::start(Program::Redis7);
+    let node = Node::new(RedisStore::builder(server.url())).await;
+    let (allow, deny, local) = (node.policy("allow"), node.policy("deny"), node.policy("local"));
+    assert_eq!(local.penalize("ann", 5_u32).await.unwrap().after.remaining(), 7);
+    server.kill();
+    let done = local.penalize("ann", 3_u32).await.unwrap();
+    assert!(done.after.is_degraded());
+    assert_eq!((done.after.remaining(), done.cuts()), (4, &[0][..]), "what the server said last counts");
+    assert_eq!(local.credit("ann", 2_u32).await.unwrap().remaining(), 6);
+    let done = local.penalize("ann", 30_u32).await.unwrap();
+    assert_eq!((done.after.is_allowed(), done.cuts()), (false, &[12][..]), "into debt, down to -12");
+    assert!(!local.check("ann", 1).await.unwrap().is_allowed());
+    let reset = local.reset("ann").await.unwrap();
+    assert_eq!((reset.remaining(), reset.is_degraded()), (12, true));
+    assert_eq!(passes(&local, "ann", 20).await, 12);
+    // It keeps deciding, however long it takes.
+    let mut fits = 0;
+    for _ in 0..20 {
+        fits += u32::from(local.penalize("new", 1_u32).await.unwrap().after.is_allowed());
+    }
+    assert_eq!(fits, 12);
+    for done in
+        [allow.penalize("ann", 99_u32).await.unwrap().after, allow.credit("ann", 9_u32).await.unwrap()]
+    {
+        assert!(done.is_allowed() && done.is_degraded() && !done.is_metered());
+    }
+    assert!(allow.reset("ann").await.unwrap().is_degraded());
+    assert!(deny.penalize("ann", 1_u32).await.is_err());
+    assert!(deny.credit("ann", 1_u32).await.is_err());
+    assert_eq!(deny.reset("ann").await.unwrap_err().kind, StoreErrorKind::Outage);
+}
+
+#[tokio::test]
+async fn what_may_have_been_done_counts_against_the_client() {
+    let server = Server::start(Program::Redis7);
+    let proxy = Proxy::to(server.address());
+    let builder = RedisStore::builder(proxy.url());
+    let classic = Policy::single("classic", Limit::token_bucket(12, Rate::per_second(6))).unwrap();
+    let store = builder.timeout(Duration::from_secs(1)).classic("classic", "b:").open().await.unwrap();
+    let limiter = Limiter::builder(classic).store(store).clock(ManualClock::new(NOW)).build();
+    // One that is changed by a single command: whether it ran is not known.
+    let policy = limiter.policy("classic").unwrap();
+    assert_eq!(policy.check("ann", 8).await.unwrap().remaining(), 4);
+    proxy.set(Mischief::LoseNextReply);
+    let credited = policy.credit("ann", 5_u32).await.unwrap();
+    assert_eq!((credited.remaining(), credited.is_degraded()), (4, true), "not given back twice");
+    proxy.set(Mischief::LoseNextReply);
+    let charged = policy.penalize("ann", 1_u32).await.unwrap();
+    assert_eq!((charged.after.remaining(), charged.after.is_degraded()), (3, true));
+    proxy.set(Mischief::None);
+    // The server has done both.
+    while policy.peek("ann").await.unwrap().is_degraded() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(policy.peek("ann").await.unwrap().remaining(), 8);
+}
+
+#[tokio::test]
+async fn a_black_hole_charges_and_gives_back_here() {
+    let server = Server::start(Program::Redis7);
+    let proxy = Proxy::to(server.address());
+    let node = Node::new(RedisStore::builder(proxy.url())).await;
+    let local = node.policy("local");
+    assert_eq!(local.check("ann", 2).await.unwrap().remaining(), 10);
+    proxy.set(Mischief::BlackHole);
+    assert_eq!(local.penalize("ann", 4_u32).await.unwrap().after.remaining(), 6);
+    // The record is read before it is changed, and not even that was answered.
+    assert_eq!(local.credit("ann", 1_u32).await.unwrap().remaining(), 7);
+    assert_eq!(passes(&local, "ann", 20).await, 7);
+}
+
+#[tokio::test]
+async fn a_user_without_rights_is_out_as_well() {
+    let server = Server::start(Program::Redis7);
+    let node = Node::new(RedisStore::builder(server.url())).await;
+    let (allow, deny, local) = (node.policy("allow"), node.policy("deny"), node.policy("local"));
+    assert_eq!(local.check("ann", 2).await.unwrap().remaining(), 10);
+    for rights in ["-evalsha", "-set", "-get", "resetkeys"] {
+        server.command(&["ACL", "SETUSER", "default", rights]);
+        let error = deny.check("ann", 1).await.unwrap_err();
+        assert_eq!(error.kind, StoreErrorKind::Outage, "{rights}: {error}");
+        let (names_it, names_script) =
+            (error.reason.contains("'evalsha'"), error.reason.contains("\"check one\""));
+        assert!(names_script && (names_it || rights != "-evalsha"), "{rights}: {error}");
+        assert!(local.check("ann", 1).await.unwrap().is_degraded(), "{rights}");
+        assert!(local.penalize("ann", 1_u32).await.unwrap().after.is_degraded(), "{rights}");
+        assert!(!allow.check("ann", 1).await.unwrap().is_metered(), "{rights}");
+        server.command(&["ACL", "SETUSER", "default", "+@all", "~*"]);
+        assert!(!deny.check("ann", 1).await.unwrap().is_degraded(), "{rights}");
+    }
+}
+
+#[tokio::test]
+async fn waiting_goes_on_in_an_outage() {
+    let mut server = Server::start(Program::Redis7);
+    let node = Node::new(RedisStore::builder(server.url())).await;
+    let local = node.policy("local");
+    server.kill();
+    assert!(local.acquire("ann", 12).await.unwrap().is_degraded());
+    let second = tokio::spawn(local.acquire("ann", 3));
+    while local.check("ann", 1).await.unwrap().retry_after().unwrap().as_micros() < 500_000 {
+        tokio::task::yield_now().await;
+    }
+    node.clock.advance(Duration::from_millis(500));
+    assert!(second.await.unwrap().unwrap().is_allowed());
 }
 
 #[tokio::test]

@@ -8,7 +8,10 @@ mod shared;
 use std::time::Duration;
 
 use tidegate::clock::ManualClock;
-use tidegate::{Cost, Limit, Limiter, Period, Policy, PolicyHandle, PolicySet, Rate, Timestamp, Units};
+use tidegate::store::StoreErrorKind;
+use tidegate::{
+    Asked, Cost, Limit, Limiter, Period, Policy, PolicyHandle, PolicySet, Rate, Timestamp, Units,
+};
 use tidegate_redis::{OnDamaged, OnStoreError, RedisStore, RedisStoreBuilder};
 use tidegate_testkit_servers::{Program, Reply, Server};
 
@@ -169,6 +172,7 @@ async fn what_is_not_ours_is_an_error_that_names_it() {
                 // Nothing at all is as good as absent.
                 (true, Ok(decision)) => assert!(decision.is_allowed()),
                 (false, Err(error)) => {
+                    assert_eq!(error.kind, StoreErrorKind::Damaged, "{error}");
                     assert!(error.reason.contains("tg1:{kann}:bucket"), "{error}");
                     assert!(error.reason.contains("on_damaged"), "{error}");
                 }
@@ -180,6 +184,7 @@ async fn what_is_not_ours_is_an_error_that_names_it() {
     server.command(&["LPUSH", "tg1:{kann}:bucket", "x"]);
     for asked in [policy.check("ann", 1).await, policy.peek("ann").await, policy.credit("ann", 1_u32).await] {
         let error = asked.unwrap_err();
+        assert_eq!(error.kind, StoreErrorKind::Damaged);
         assert!(error.reason.contains("tg1:{kann}:bucket"), "{error}");
         assert!(error.reason.contains("another type"), "{error}");
     }
@@ -312,6 +317,68 @@ async fn scripts_of_several_kinds_forgotten_at_once_are_all_told_again() {
         });
         let decided = limiter.check_batch(&asked.collect::<Vec<_>>()).await;
         assert!(decided.iter().all(|decided| decided.as_ref().is_ok_and(|it| it.is_allowed())));
+    }
+}
+
+/// What lies where a record or its log should, and is none.
+const DAMAGES: [&[&str]; 4] = [
+    &["SET", "tg1:{kbad}:bucket", "whatever this may be"],
+    &["LPUSH", "tg1:{kbad}:bucket", "x"],
+    &["SET", "tg1:{kbad}:log", "whatever this may be"],
+    &["HSET", "tg1:{kbad}:log", "x", "y"],
+];
+
+#[tokio::test]
+async fn in_a_group_too_it_is_named_or_started_anew_and_nobody_else_is_charged() {
+    for on_damaged in [OnDamaged::Refuse, OnDamaged::StartAnew] {
+        let server = Server::start(Program::Redis7);
+        let limiter = limiter(RedisStore::builder(server.url()).on_damaged(on_damaged)).await;
+        let (bucket, log) = (limiter.policy("bucket").unwrap(), limiter.policy("log").unwrap());
+        for damage in DAMAGES {
+            server.command(&["DEL", damage[1]]);
+            server.command(damage);
+            let policy = if damage[1].ends_with("log") { &log } else { &bucket };
+            let asked = [
+                Asked { policy: &log, key: b"good", cost: Cost::ONE },
+                Asked { policy, key: b"bad", cost: Cost::ONE },
+                Asked { policy: &bucket, key: b"good", cost: Cost::ONE },
+            ];
+            let before = log.peek("good").await.unwrap().remaining();
+            let told = limiter.check_all(&asked).await;
+            let left = log.peek("good").await.unwrap().remaining();
+            match on_damaged {
+                OnDamaged::Refuse => {
+                    let error = told.unwrap_err();
+                    assert_eq!(error.kind, StoreErrorKind::Damaged, "{damage:?}: {error}");
+                    assert!(error.reason.contains(damage[1]), "{damage:?}: {error}");
+                    assert_eq!(left, before, "{damage:?}");
+                }
+                OnDamaged::StartAnew => {
+                    assert!(told.unwrap().iter().all(|it| it.is_allowed()), "{damage:?}");
+                    assert_eq!(left, before - 1, "{damage:?}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_whose_entries_are_none_is_no_other_keys_business() {
+    let server = Server::start(Program::Redis7);
+    let limiter = limiter(RedisStore::builder(server.url())).await;
+    let log = limiter.policy("log").unwrap();
+    assert!(admits(&log, "bad", 3).await);
+    let whole = bytes(&server, "tg1:{kbad}:log");
+    let damaged = [&whole[..whole.len() - 16], &[0xff; 16]].concat();
+    server.command(&[b"SET", &b"tg1:{kbad}:log"[..], &damaged]);
+    let told = log.check_batch(&["good", "bad", "good"], 1).await;
+    assert_eq!(told.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true], "{told:?}");
+    let error = told[1].as_ref().unwrap_err();
+    assert_eq!(error.kind, StoreErrorKind::Damaged, "{error}");
+    assert!(error.reason.contains("tg1:{kbad}:log"), "{error}");
+    assert_eq!(log.peek("good").await.unwrap().remaining(), 98, "each was charged once");
+    for asked in [log.peek("bad").await, log.credit("bad", 1_u32).await] {
+        assert_eq!(asked.unwrap_err().kind, StoreErrorKind::Damaged);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use tidegate::store::StoreError;
+use tidegate::store::{StoreError, StoreErrorKind};
 use tidegate::{AdHocStore, Limiter, PolicySet, Reload, Timestamp, TooManyFigures};
 use tokio::sync::watch;
 
@@ -199,8 +199,13 @@ impl App {
 
     /// The store could not answer: this is counted, and told in the log, but not for every check.
     pub(crate) fn store_failed(&self, error: &StoreError) {
-        if self.metrics.store_failed(self.now()) {
-            tracing::warn!("{error} (told once a second at most)");
+        if !self.metrics.store_failed(self.now(), error.kind) {
+            return;
+        }
+        match error.kind {
+            StoreErrorKind::Outage => tracing::warn!("{error} (told once a second at most)"),
+            // It does not mend itself.
+            _ => tracing::error!("{error} (told once a second at most)"),
         }
     }
 

@@ -16,6 +16,7 @@ mod metrics;
 mod reload;
 pub mod resp;
 mod store;
+mod unanswered;
 mod view;
 
 pub use admin_token::{AdminToken, AdminTokenError};

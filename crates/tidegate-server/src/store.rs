@@ -278,10 +278,11 @@ impl Store for AnyStore {
         key: &[u8],
         adjustment: Adjustment,
     ) -> Soon<Penalty> {
-        self.ask(
+        let answer = self.ask(
             |memory| Store::adjust(memory, now, policy, key, adjustment),
             |store| store.adjust(now, policy, key, adjustment),
-        )
+        );
+        self.counted(answer, |done| std::slice::from_ref(&done.after))
     }
 
     fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Soon<Snapshot> {

@@ -3,7 +3,7 @@
 use http::request::Parts;
 use http::{Response, StatusCode, header};
 use tidegate::Decision;
-use tidegate::store::StoreError;
+use tidegate::store::{StoreError, StoreErrorKind};
 use tidegate_fields::{Problem, status_of};
 
 use crate::body::DenialBody;
@@ -51,7 +51,8 @@ impl<'a> Denial<'a> {
     }
 
     /// The status that says so in HTTP: 429 for a refusal, whatever the cost; 503 if the store may hold no more
-    /// keys or does not answer; 400 for an unreadable cost; for a missing key the one chosen.
+    /// keys or does not answer, 500 if it never will until somebody acts; 400 for an unreadable cost; for a missing key
+    /// the one chosen.
     pub fn status(&self) -> StatusCode {
         match self.reason {
             Reason::Refused(checked) => {
@@ -59,7 +60,10 @@ impl<'a> Denial<'a> {
             }
             Reason::MissingKey(status) => status,
             Reason::UnreadableCost(_) => StatusCode::BAD_REQUEST,
-            Reason::StoreUnavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Reason::StoreUnavailable(error) if error.kind == StoreErrorKind::Outage => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Reason::StoreUnavailable(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -72,7 +76,14 @@ impl<'a> Denial<'a> {
             },
             Reason::MissingKey(_) => "The request does not say for whom it is counted.".to_owned(),
             Reason::UnreadableCost(error) => error.to_string(),
-            Reason::StoreUnavailable(_) => "The rate limit cannot be asked; try again later.".to_owned(),
+            Reason::StoreUnavailable(error) => match error.kind {
+                StoreErrorKind::Outage => "The rate limit cannot be asked; try again later.",
+                StoreErrorKind::Damaged => {
+                    "What is kept of the rate limit is damaged; trying again does not help, an operator has to mend it."
+                }
+                _ => "The rate limit cannot be asked as it is set up; trying again does not help.",
+            }
+            .to_owned(),
         };
         Problem::of_status(self.status(), detail)
     }

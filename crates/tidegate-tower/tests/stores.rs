@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use support::*;
-use tidegate::store::{Adjustment, Check, Grouping, Snapshot, Store, StoreError, amid};
+use tidegate::store::{Adjustment, Check, Grouping, Snapshot, Store, StoreError, StoreErrorKind, amid};
 use tidegate::{
     ActivePolicy, Decision, Limiter, MemoryStore, Penalty, PlanId, Policy, PolicyHandle, Timestamp,
 };
@@ -56,7 +56,7 @@ impl Remote {
                 return Poll::Pending;
             }
             match line.down {
-                true => Poll::Ready(Err(StoreError { store: "remote".into(), reason: "it is down".into() })),
+                true => Poll::Ready(Err(StoreError::new(StoreErrorKind::Outage, "remote", "it is down"))),
                 false => Poll::Ready(Ok(value.take().unwrap())),
             }
         }))

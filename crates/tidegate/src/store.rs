@@ -67,14 +67,38 @@ pub struct Snapshot {
     pub state: KeyState,
 }
 
-/// A store that could not answer. A check that ends so may have been charged once.
+/// A store that could not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the store {store} could not answer: {reason}")]
+#[non_exhaustive]
 pub struct StoreError {
+    /// What kind of trouble it is, and so what helps.
+    pub kind: StoreErrorKind,
     /// Which store.
     pub store: String,
-    /// What went wrong, and what mends it.
+    /// What went wrong, and what mends it: for the log. It may name a client's key.
     pub reason: String,
+}
+
+impl StoreError {
+    /// An error of this kind of the store called `store`.
+    pub fn new(kind: StoreErrorKind, store: impl Into<String>, reason: impl Into<String>) -> Self {
+        StoreError { kind, store: store.into(), reason: reason.into() }
+    }
+}
+
+/// The kinds of trouble by which a store has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// It cannot be reached, takes too long, or refuses to be asked: try again later. A check that ends so may have
+    /// been charged once.
+    Outage,
+    /// What it keeps of the key is damaged, or nobody knows who put it there: it stays so until an operator acts.
+    Damaged,
+    /// It cannot do what was asked by what it is or how it is set up: the configuration has to change. Nothing was
+    /// charged.
+    Unfit,
 }
 
 /// Keeps the state of keys and applies the arithmetic of [`tidegate_core`] to it, atomically.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidegate::clock::ManualClock;
-use tidegate::store::StoreError;
+use tidegate::store::{StoreError, StoreErrorKind};
 use tidegate::{Decision, Limiter, MemoryStore, Policy, PolicyHandle, PolicySet};
 use tidegate_redis::{OnStoreError, RedisStore, RedisStoreBuilder};
 use tokio::runtime::Runtime;
@@ -50,7 +50,7 @@ impl Place {
 
     /// Opens the store, under a prefix that nobody else has.
     pub(super) fn shared(policies: PolicySet, store: RedisStoreBuilder) -> Result<Self, StoreError> {
-        let failed = |reason: String| StoreError { store: "of the replay".to_owned(), reason };
+        let failed = |reason: String| StoreError::new(StoreErrorKind::Outage, "of the replay", reason);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| failed(error.to_string()))?;
         let mut random = [0; 8];

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tidegate::store::{Ask, Grouping};
-use tidegate::{Algorithm, Decision, KeyState, Plan, Timestamp, Units};
+use tidegate::store::{Adjustment, Ask, Grouping, Snapshot};
+use tidegate::{Algorithm, Decision, KeyState, Penalty, Plan, Timestamp, Units};
 use tidegate_core::{Cells, Since, State};
 
 use super::{Charged, Replica};
@@ -62,12 +62,52 @@ impl Local {
         lock(&self.known).insert(&question.record, known);
     }
 
+    pub(super) fn forget(&self, question: &Question) {
+        lock(&self.standing).remove(&question.record);
+        lock(&self.known).remove(&question.record);
+    }
+
     pub(super) fn decide(&self, now: Timestamp, question: &Question, charged: Charged) -> Decision {
         let mut standing = lock(&self.standing);
         let mut stands = self.stand(&mut standing, question);
         let decision = decide_one(&mut stands, now, question.ask, charged);
         standing.insert(&question.record, stands);
         told(decision, question)
+    }
+
+    /// Changes how a key stands outright. What may have been done where nobody answered counts as done if it charges,
+    /// and as not done if it gives back.
+    pub(super) fn adjust(
+        &self,
+        now: Timestamp,
+        question: &Question,
+        adjustment: Adjustment,
+        charged: Charged,
+    ) -> Penalty {
+        let mut standing = lock(&self.standing);
+        let mut stands = self.stand(&mut standing, question);
+        let Standing { share, state, .. } = &mut stands;
+        let mut done = match (adjustment, charged) {
+            (Adjustment::Penalize(units), _) => share.penalize(state, now, units),
+            (Adjustment::Credit(units), Charged::No) => share.credit(state, now, units),
+            (Adjustment::Reset, Charged::No) => {
+                lock(&self.known).remove(&question.record);
+                *state = KeyState::new(share);
+                Penalty::nothing(share.peek(state, now))
+            }
+            (Adjustment::Credit(_) | Adjustment::Reset, Charged::Perhaps) => {
+                Penalty::nothing(share.peek(state, now))
+            }
+        };
+        done.after = told(done.after, question);
+        standing.insert(&question.record, stands);
+        done
+    }
+
+    /// How a key stands.
+    pub(super) fn snapshot(&self, question: &Question) -> Snapshot {
+        let Standing { share, state, .. } = self.stand(&mut lock(&self.standing), question);
+        Snapshot { plan: (*share).clone(), state }
     }
 
     /// The decisions of checks, with their places.

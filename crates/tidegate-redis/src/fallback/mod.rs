@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use tidegate::store::Grouping;
-use tidegate::{Decision, Timestamp};
+use tidegate::store::{Adjustment, Grouping, Snapshot};
+use tidegate::{Decision, KeyState, Penalty, Timestamp};
 
 use crate::question::{Question, Trouble};
 use local::Local;
@@ -74,21 +74,41 @@ impl Fallback {
         *self.answers.write().unwrap_or_else(PoisonError::into_inner) = Answers { otherwise, of };
     }
 
+    /// The store's answer; while it gives none, what is decided without it, which is `None` where that is not wanted.
+    pub(crate) fn instead<T>(
+        &self,
+        answer: Result<T, Trouble>,
+        now: Timestamp,
+        decide: impl FnOnce(Charged) -> Option<T>,
+    ) -> Result<T, Trouble> {
+        match answer {
+            Ok(answer) => {
+                self.answered();
+                Ok(answer)
+            }
+            Err(trouble) => {
+                let Some(charged) = trouble.outage() else { return Err(trouble) };
+                self.unanswered(&trouble, now);
+                decide(charged).ok_or(trouble)
+            }
+        }
+    }
+
     /// The store could not be asked.
-    pub(crate) fn unanswered(&self, trouble: &Trouble, now: Timestamp) {
+    fn unanswered(&self, trouble: &Trouble, now: Timestamp) {
         let (now, told) = (now.as_micros().max(1), self.told.load(Ordering::Relaxed));
         if told != 0 && now.abs_diff(told) < TELL_EVERY {
             return;
         }
         if self.told.compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             tracing::warn!(
-                "the store does not answer, policies do what their on_store_error says: {trouble}"
+                "the store gives no answer, policies do what their on_store_error says: {trouble}"
             );
         }
     }
 
     /// The store has answered.
-    pub(crate) fn answered(&self) {
+    fn answered(&self) {
         if self.told.load(Ordering::Relaxed) != 0 && self.told.swap(0, Ordering::Relaxed) != 0 {
             tracing::info!("the store answers again");
         }
@@ -109,12 +129,44 @@ impl Fallback {
         }
     }
 
+    /// Takes note that a key is as new.
+    pub(crate) fn forget(&self, question: &Question) {
+        self.local.forget(question);
+    }
+
     /// Decides a check without the store; `None` if its policy will not have that.
     pub(crate) fn decide(&self, now: Timestamp, question: &Question, charged: Charged) -> Option<Decision> {
         match self.policy(question) {
             OnStoreError::Deny => None,
             OnStoreError::Allow => Some(unmetered(question)),
             OnStoreError::Local => Some(self.local.decide(now, question, charged)),
+        }
+    }
+
+    /// Changes a key's state without the store, and says how it then stands; `None` if its policy will not have that.
+    pub(crate) fn adjust(
+        &self,
+        now: Timestamp,
+        question: &Question,
+        adjustment: Adjustment,
+        charged: Charged,
+    ) -> Option<Penalty> {
+        match self.policy(question) {
+            OnStoreError::Deny => None,
+            OnStoreError::Allow => Some(Penalty::nothing(unmetered(question))),
+            OnStoreError::Local => Some(self.local.adjust(now, question, adjustment, charged)),
+        }
+    }
+
+    /// How a key stands without the store; `None` if its policy will not have that.
+    pub(crate) fn snapshot(&self, question: &Question) -> Option<Snapshot> {
+        match self.policy(question) {
+            OnStoreError::Deny => None,
+            OnStoreError::Allow => {
+                let plan = question.plan.plan.clone();
+                Some(Snapshot { state: KeyState::new(&plan), plan })
+            }
+            OnStoreError::Local => Some(self.local.snapshot(question)),
         }
     }
 

@@ -21,7 +21,13 @@ pub(super) enum Answer {
     NotMaster(String),
     /// The server cannot now: it starts, is without its cluster, has another script to run.
     NotNow(String),
-    /// The command was wrong, or the data it met.
+    /// There is no room, and was none before the first write.
+    NoRoom(String),
+    /// The user may not do that. A script may have been half way through.
+    NotAllowed { said: String, begun: bool },
+    /// A script met data that it was told not to expect: a value of another type, an entry that is none.
+    Foreign(String),
+    /// Anything else.
     Refused(String),
 }
 
@@ -54,6 +60,15 @@ impl Answer {
             "LOADING" | "BUSY" | "CLUSTERDOWN" | "MISCONF" | "NOREPLICAS" | "NOAUTH" | "WRONGPASS" => {
                 Self::NotNow(said)
             }
+            "OOM" => Self::NoRoom(said),
+            "NOPERM" => Self::NotAllowed { begun: said.contains("script"), said },
+            // Redis 7.0's words for it.
+            _ if said.contains("The user executing the script can't") => {
+                Self::NotAllowed { begun: true, said }
+            }
+            "WRONGTYPE" | "DAMAGED" => Self::Foreign(said),
+            // Our scripts fail on nothing else.
+            _ if said.contains("user_script") && !said.contains("called from script") => Self::Foreign(said),
             _ => Self::Refused(said),
         }
     }
@@ -66,7 +81,13 @@ impl Answer {
             Self::Moved { to } | Self::Ask { to } => Err(Failure::NotRun(format!(
                 "the key is at {to}: the store is a cluster (write redis+cluster://{to})"
             ))),
-            Self::TryAgain(said) | Self::NotMaster(said) | Self::NotNow(said) => Err(Failure::NotRun(said)),
+            Self::NotMaster(said) => {
+                Err(Failure::NotRun(format!("{said} (it is a replica; the store has to be a master)")))
+            }
+            Self::TryAgain(said) | Self::NotNow(said) => Err(Failure::NotRun(said)),
+            Self::NoRoom(said) => Err(Failure::NoRoom(said)),
+            Self::NotAllowed { said, begun } => Err(Failure::NotAllowed { said, begun }),
+            Self::Foreign(said) => Err(Failure::Foreign(said)),
             Self::Refused(said) => Err(Failure::Refused(said)),
         }
     }
@@ -145,9 +166,25 @@ mod tests {
             ("MISCONF Errors writing to the AOF file: No space left on device", Answer::NotNow),
             ("NOREPLICAS Not enough good replicas to write.", Answer::NotNow),
             ("NOAUTH Authentication required.", Answer::NotNow),
-            ("OOM command not allowed when used memory > 'maxmemory'.", Answer::Refused),
-            ("WRONGTYPE Operation against a key holding the wrong kind of value", Answer::Refused),
-            ("NOPERM User default has no permissions to run the 'evalsha' command", Answer::Refused),
+            ("OOM command not allowed when used memory > 'maxmemory'.", Answer::NoRoom),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", Answer::Foreign),
+            ("DAMAGED the fields tokens and last are not numbers", Answer::Foreign),
+            (
+                "ERR user_script:9: bad argument #2 to 'unpack' (data string too short) script: abc, on @user_script:9.",
+                Answer::Foreign,
+            ),
+            ("ERR Unknown Redis command called from script script: abc, on @user_script:1.", Answer::Refused),
+            ("NOPERM User default has no permissions to run the 'evalsha' command", |said| {
+                Answer::NotAllowed { said, begun: false }
+            }),
+            (
+                "NOPERM ACL failure in script: User x has no permissions to run the 'set' command script: abc",
+                |said| Answer::NotAllowed { said, begun: true },
+            ),
+            (
+                "ERR The user executing the script can't run this command or subcommand script: abc, on @user_script:1.",
+                |said| Answer::NotAllowed { said, begun: true },
+            ),
             ("CROSSSLOT Keys in request don't hash to the same slot", Answer::Refused),
             ("ERR unknown command 'EVALSHA'", Answer::Refused),
             ("UNHEARDOF", Answer::Refused),

@@ -48,9 +48,29 @@ pub(crate) enum Failure {
     /// It may have run, once.
     #[error("{0}")]
     MayHaveRun(String),
-    /// The server ran or read it and refused: an error of the script's, of the data it met, or of rights.
+    /// The server has no memory left, and had none before it wrote anything.
+    #[error("{0}")]
+    NoRoom(String),
+    /// The user may not do that; `begun` if a script may have been half way through.
+    #[error("{said} (give the user that right)")]
+    NotAllowed { said: String, begun: bool },
+    /// A script met data under its keys that is none of ours, and ended before it wrote a record.
+    #[error("{0}")]
+    Foreign(String),
+    /// The server refused for a reason of its own.
     #[error("{0}")]
     Refused(String),
+}
+
+impl Failure {
+    /// What it is if all that was to be done was to look: whether it ran makes no difference.
+    pub(crate) fn of_a_look(self) -> Self {
+        match self {
+            Self::MayHaveRun(said) => Self::NotRun(said),
+            Self::NotAllowed { said, .. } => Self::NotAllowed { said, begun: false },
+            other => other,
+        }
+    }
 }
 
 /// How many connections there are, how long they may take, and when a server is given up.

@@ -102,7 +102,14 @@ impl Node {
         let command = evalsha(call);
         for _ in 0..3 {
             let loaded = self.times_loaded(call.script);
-            let answer = self.dispatch(before, &command, sent, Lanes::First).await?;
+            let answer = match self.dispatch(before, &command, sent, Lanes::First).await? {
+                // The server does not always say what the user may not do.
+                Answer::NotAllowed { said, begun } => {
+                    let said = format!("EVALSHA of the script {:?}: {said}", call.script.name);
+                    Answer::NotAllowed { said, begun }
+                }
+                answer => answer,
+            };
             if answer != Answer::NoScript {
                 return Ok(answer);
             }
@@ -190,8 +197,12 @@ impl Node {
                     .or_default() += 1;
                 Ok(None)
             }
-            Ok(Answer::Refused(error)) => {
+            Ok(Answer::Refused(error) | Answer::Foreign(error)) => {
                 Ok(Some(Answer::Refused(format!("script {:?}: {error}", script.name))))
+            }
+            // Not the script that was to be told has begun.
+            Ok(Answer::NotAllowed { said, .. }) => {
+                Ok(Some(Answer::NotAllowed { said: format!("SCRIPT LOAD: {said}"), begun: false }))
             }
             Ok(other) => Ok(Some(other)),
             Err(Failure::MayHaveRun(error)) => Err(Failure::NotRun(error)),

@@ -34,7 +34,7 @@ pub(crate) async fn decide(app: &App, request: &Request<'_>) -> Result<Answer, R
     drop_replaced(&mut parts);
     charge(app, &mut parts, at).await.map_err(|error| {
         app.store_failed(&error);
-        Refused::StoreDown
+        Refused::Unanswered(error.kind)
     })?;
     count(app, &parts, app.now().micros_since(at));
     if parts.iter().any(is_without_room) {

@@ -1,6 +1,9 @@
 //! What is asked, on whichever wire.
 
 use tidegate::Period;
+use tidegate::store::StoreErrorKind;
+
+use crate::unanswered::told;
 
 /// One question: may a request with these descriptors go ahead?
 #[derive(Debug, Clone)]
@@ -60,10 +63,8 @@ pub(crate) enum Refused {
     #[error("the server keeps as many clients' limits as it may, and this one is new (raise max_keys)")]
     NoRoom,
     /// The store could not answer.
-    #[error(
-        "the store of the limits did not answer; what was asked may have been charged once (try again later)"
-    )]
-    StoreDown,
+    #[error("{}", told(*.0))]
+    Unanswered(StoreErrorKind),
 }
 
 impl Unit {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate::Wait;
-use tidegate::store::within;
+use tidegate::store::{StoreErrorKind, within};
 use tonic::Status;
 
 use super::messages::{
@@ -126,6 +126,9 @@ fn status(refused: Refused) -> Status {
     match refused {
         Refused::NoDomain | Refused::NoDescriptors | Refused::NoRules => Status::unknown(text),
         Refused::Unit { .. } => Status::invalid_argument(text),
-        Refused::NoPolicy { .. } | Refused::NoRoom | Refused::StoreDown => Status::unavailable(text),
+        // Codes after which nobody tries again by itself.
+        Refused::Unanswered(StoreErrorKind::Damaged) => Status::data_loss(text),
+        Refused::Unanswered(StoreErrorKind::Unfit) => Status::failed_precondition(text),
+        Refused::NoPolicy { .. } | Refused::NoRoom | Refused::Unanswered(_) => Status::unavailable(text),
     }
 }

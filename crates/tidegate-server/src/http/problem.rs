@@ -28,11 +28,15 @@ pub enum ProblemKind {
     AdminOff,
     /// The store did not answer.
     StoreUnavailable,
+    /// What the store keeps of the key is damaged.
+    RecordDamaged,
+    /// The store cannot decide this as it is set up.
+    StoreUnfit,
 }
 
 impl ProblemKind {
     /// All of them, in the order of the page at `/docs`.
-    pub const ALL: [ProblemKind; 10] = [
+    pub const ALL: [ProblemKind; 12] = [
         ProblemKind::InvalidRequest,
         ProblemKind::UnknownPolicy,
         ProblemKind::NotFound,
@@ -43,6 +47,8 @@ impl ProblemKind {
         ProblemKind::Unauthorized,
         ProblemKind::AdminOff,
         ProblemKind::StoreUnavailable,
+        ProblemKind::RecordDamaged,
+        ProblemKind::StoreUnfit,
     ];
 
     /// The URI that names the kind: registered with the IANA, or relative to the server.
@@ -60,6 +66,8 @@ impl ProblemKind {
             ProblemKind::StoreUnavailable => {
                 "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
             }
+            ProblemKind::RecordDamaged => "/docs#record-damaged",
+            ProblemKind::StoreUnfit => "/docs#store-unfit",
         }
     }
 
@@ -76,6 +84,8 @@ impl ProblemKind {
             ProblemKind::Unauthorized => "Unauthorized",
             ProblemKind::AdminOff => "Admin routes are off",
             ProblemKind::StoreUnavailable => "Temporary Reduced Capacity",
+            ProblemKind::RecordDamaged => "Record damaged",
+            ProblemKind::StoreUnfit => "Store unfit",
         }
     }
 
@@ -91,6 +101,8 @@ impl ProblemKind {
             ProblemKind::Unauthorized => StatusCode::UNAUTHORIZED,
             ProblemKind::AdminOff => StatusCode::FORBIDDEN,
             ProblemKind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            // Trying again does not help, and clients try again after a 503.
+            ProblemKind::RecordDamaged | ProblemKind::StoreUnfit => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 }

@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 use tidegate::Timestamp;
-use tidegate::store::StoreError;
+use tidegate::store::{StoreError, StoreErrorKind};
 use tidegate_fields::{Draft, Families, LimitFields, ResetStyle, Standing};
 
 use super::answer::Answer;
@@ -13,6 +13,7 @@ use super::view::View;
 use crate::app::{App, NoPolicy};
 use crate::config::{self, HeaderFamily, HeaderSettings};
 use crate::store::Handle;
+use crate::unanswered::told;
 
 /// The policy a request is under.
 pub(super) fn policy(app: &App, subject: &Subject<'_>) -> Result<Handle, Problem> {
@@ -46,9 +47,12 @@ fn of_this_name(app: &App, asked: Option<&str>) -> Result<Handle, Problem> {
 /// not for clients.
 pub(crate) fn unavailable(app: &App, error: &StoreError) -> Problem {
     app.store_failed(error);
-    let detail =
-        "the store of the limits did not answer; the check may have been charged once (try again later)";
-    Problem::new(ProblemKind::StoreUnavailable, detail)
+    let kind = match error.kind {
+        StoreErrorKind::Damaged => ProblemKind::RecordDamaged,
+        StoreErrorKind::Unfit => ProblemKind::StoreUnfit,
+        _ => ProblemKind::StoreUnavailable,
+    };
+    Problem::new(kind, told(error.kind))
 }
 
 /// A decision as a response: the same facts in its body and in its header fields.

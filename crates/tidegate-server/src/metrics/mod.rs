@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use tidegate::store::StoreErrorKind;
 use tidegate::{Outcome, PolicySet, Timestamp};
 
 use latency::Latency;
@@ -51,7 +52,7 @@ pub(crate) struct Metrics {
     reloads: Reloads,
     store_errors: AtomicU64,
     /// Microseconds since 1970 when one was last told.
-    store_error_told: AtomicU64,
+    store_errors_told: [AtomicU64; 2],
 }
 
 /// Reloads of the configuration.
@@ -74,7 +75,7 @@ impl Metrics {
             latency: Latency::new(),
             reloads,
             store_errors: AtomicU64::new(0),
-            store_error_told: AtomicU64::new(0),
+            store_errors_told: Default::default(),
         }
     }
 
@@ -109,15 +110,15 @@ impl Metrics {
         self.latency.record(micros, decisions);
     }
 
-    /// Counts a check that the store could not answer. Whether that is to be told: once a second at most.
-    pub fn store_failed(&self, now: Timestamp) -> bool {
+    /// Counts a check that the store could not answer. Whether that is to be told: once a second at most, and what an
+    /// operator has to mend apart from what passes.
+    pub fn store_failed(&self, now: Timestamp, kind: StoreErrorKind) -> bool {
         self.store_errors.fetch_add(1, Ordering::Relaxed);
-        let (now, told) = (now.as_micros(), self.store_error_told.load(Ordering::Relaxed));
+        let place = &self.store_errors_told[usize::from(kind == StoreErrorKind::Outage)];
+        let (now, told) = (now.as_micros(), place.load(Ordering::Relaxed));
         let is_due = told == 0 || now >= told.saturating_add(1_000_000);
-        let tell = |place: &AtomicU64| {
-            place.compare_exchange(told, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        };
-        is_due && tell(&self.store_error_told)
+        let tell = || place.compare_exchange(told, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        is_due && tell()
     }
 
     /// Counts a reload that put a configuration in force at `now`.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tidegate::store::StoreError;
+use tidegate::store::{StoreError, StoreErrorKind};
 use tidegate::{Asked, Cost, Decision, Timestamp};
 
 use super::commands::tell;
@@ -12,6 +12,7 @@ use super::door::Door;
 use super::reply::Reply;
 use crate::app::App;
 use crate::store::{AnyStore, LaterEach};
+use crate::unanswered::told;
 
 /// Checks decided at once: enough that a store far away is asked seldom, few enough that their replies are small.
 const MOST: usize = 64;
@@ -106,7 +107,7 @@ impl Run {
                 Err(error) => {
                     app.store_failed(error);
                     if member.is_heard {
-                        unavailable(reply);
+                        unanswered(reply, error.kind);
                     }
                     continue;
                 }
@@ -143,8 +144,11 @@ impl Run {
 }
 
 /// There is no decision, and nobody is to take that for a refusal.
-fn unavailable(reply: &mut Reply<'_>) {
-    reply.error(format_args!(
-        "UNAVAILABLE the store of the limits did not answer; the check may have been charged once"
-    ));
+fn unanswered(reply: &mut Reply<'_>, kind: StoreErrorKind) {
+    let code = match kind {
+        StoreErrorKind::Damaged => "DAMAGED",
+        StoreErrorKind::Unfit => "UNFIT",
+        _ => "UNAVAILABLE",
+    };
+    reply.error(format_args!("{code} {}", told(kind)));
 }

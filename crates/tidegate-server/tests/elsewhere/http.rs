@@ -8,6 +8,7 @@ use axum::body::{Body, to_bytes};
 use http::{Request, Response, header};
 use serde_json::Value;
 use tidegate::clock::ManualClock;
+use tidegate::store::StoreErrorKind;
 use tidegate_server::grpc::messages::{RateLimitDescriptor, RateLimitOverride, RateLimitRequest, Unit};
 use tidegate_server::{App, grpc};
 use tokio::net::TcpListener;
@@ -111,20 +112,46 @@ async fn a_store_that_is_down_is_503_and_no_refusal() {
 #[tokio::test]
 async fn a_check_without_an_answer_takes_none_of_its_batch_with_it() {
     let (remote, app) = app();
-    remote.fail_key("lost");
+    remote.fail_key("lost", StoreErrorKind::Outage);
+    remote.fail_key("bad", StoreErrorKind::Damaged);
+    remote.fail_key("apart", StoreErrorKind::Unfit);
     let checks = r#"{"checks":[{"policy":"api","key":"k","cost":2},{"policy":"api","key":"lost"},
-        {"policy":"none","key":"k"},{"policy":"log","key":"lost"},{"policy":"api","key":"k"}]}"#;
+        {"policy":"none","key":"k"},{"policy":"log","key":"bad"},{"policy":"log","key":"apart"},{"policy":"api","key":"k"}]}"#;
     let (head, body) = send(&app, post("/v1/check/batch", checks)).await;
     assert_eq!(head.status.as_u16(), 200);
     let answers = json(&body)["answers"].as_array().unwrap().clone();
     let told = |answer: &Value| (answer["remaining"].as_u64(), answer["problem"]["status"].as_u64());
     assert_eq!(
         answers.iter().map(told).collect::<Vec<_>>(),
-        [(Some(3), None), (None, Some(503)), (None, Some(404)), (None, Some(503)), (Some(2), None)]
+        [
+            (Some(3), None),
+            (None, Some(503)),
+            (None, Some(404)),
+            (None, Some(500)),
+            (None, Some(500)),
+            (Some(2), None)
+        ]
     );
-    assert!(!body.contains("10.1.2.3"), "where the store is is no client's business: {body}");
+    assert_eq!(answers[3]["problem"]["type"], "/docs#record-damaged");
+    assert_eq!(answers[4]["problem"]["type"], "/docs#store-unfit");
+    assert!(
+        !body.contains("10.1.2.3") && !body.contains("zebra"),
+        "what is kept where is no client's business"
+    );
+    // As it would be alone, and whatever is asked of it.
+    for (key, status) in [("lost", 503), ("bad", 500), ("apart", 500)] {
+        for (path, more) in
+            [("check", ""), ("credit", r#","units":1"#), ("penalize", r#","units":1"#), ("reset", "")]
+        {
+            let body = format!(r#"{{"policy":"api","key":"{key}"{more}}}"#);
+            let (head, body) = send(&app, post(&format!("/v1/{path}"), &body)).await;
+            assert_eq!(head.status.as_u16(), status, "{path}: {body}");
+            assert_eq!(json(&body)["detail"].as_str().unwrap().contains("try again later"), status == 503);
+            assert_eq!(json(&body)["detail"].as_str().unwrap().contains("an operator"), status == 500);
+        }
+    }
     let (_, body) = send(&app, get("/metrics")).await;
-    assert!(body.contains("tidegate_store_errors_total 2\n"), "{body}");
+    assert!(body.contains("tidegate_store_errors_total 15\n"), "{body}");
     assert!(body.contains(r#"decisions_total{policy="api",outcome="allowed"} 2"#), "{body}");
 }
 
@@ -151,6 +178,23 @@ async fn envoy_waits_for_the_store_and_is_told_when_it_is_down() {
     assert_eq!(status.code(), Code::Unavailable, "{status}");
     assert!(!status.message().contains("10.1.2.3"));
     remote.fail(false);
+    for (user, kind, code) in [
+        ("bad", StoreErrorKind::Damaged, Code::DataLoss),
+        ("apart", StoreErrorKind::Unfit, Code::FailedPrecondition),
+    ] {
+        for descriptors in [vec![descriptor(&[("user", user)])], vec![forced(user, 1), forced("kim", 1)]] {
+            // The key of a descriptor is the server's to make; so all are damaged meanwhile.
+            remote.fail_all(Some(kind));
+            let request = RateLimitRequest { domain: "edge".into(), descriptors, hits_addend: 0 };
+            let status = client.ask(request).await.unwrap_err();
+            assert_eq!(status.code(), code, "{status}");
+            assert!(
+                status.message().contains("an operator") && !status.message().contains("zebra"),
+                "{status}"
+            );
+            remote.fail_all(None);
+        }
+    }
     let left = async |descriptors: &[RateLimitDescriptor]| {
         let statuses = client.descriptors(descriptors).await.statuses;
         statuses.iter().map(|status| status.limit_remaining).collect::<Vec<_>>()

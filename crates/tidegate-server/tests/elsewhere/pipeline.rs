@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use tidegate::store::StoreErrorKind;
 use tidegate_server::resp::{Conversation, Door, Next};
 use tidegate_server::{AnyStore, App};
 
@@ -79,7 +80,7 @@ async fn a_store_that_is_down_is_an_error_for_each_and_the_conversation_goes_on(
 #[tokio::test]
 async fn a_check_without_an_answer_is_an_error_in_its_place_alone() {
     let (remote, app) = app();
-    remote.fail_key("lost");
+    remote.fail_key("lost", StoreErrorKind::Outage);
     let mut conversation = conversation(&app);
     let pipeline = "TG.CHECK api k 2\r\nTG.CHECK api lost\r\nTG.PEEK log lost\r\nTG.CHECK api k\r\n";
     let replies = answered(&mut conversation, pipeline.as_bytes()).await;
@@ -88,6 +89,19 @@ async fn a_check_without_an_answer_is_an_error_in_its_place_alone() {
     assert!(parts[0].starts_with(&format!("{ALLOWED}:3\r\n")), "{replies}");
     assert!(parts[2].contains(&format!("{ALLOWED}:2\r\n")), "{replies}");
     assert_eq!(remote.asked(), 1);
+    // Each says what helps, and nothing of what is kept where.
+    remote.fail_key("bad", StoreErrorKind::Damaged);
+    remote.fail_key("apart", StoreErrorKind::Unfit);
+    let login = format!("AUTH {TOKEN}\r\n");
+    answered(&mut conversation, login.as_bytes()).await;
+    let pipeline = "TG.CHECK api bad\r\nTG.CHECK api k\r\nTG.PEEK log apart\r\nTG.CREDIT api bad 1\r\nTG.RESET api lost\r\n";
+    let replies = answered(&mut conversation, pipeline.as_bytes()).await;
+    let heads: Vec<&str> = replies.lines().filter(|line| line.starts_with(['-', '*'])).collect();
+    let words: Vec<&str> = heads.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(words, ["-DAMAGED", "*8", "-UNFIT", "-DAMAGED", "-UNAVAILABLE"], "{replies}");
+    assert!(heads[0].contains("an operator") && !heads[0].contains("try again later"), "{replies}");
+    assert!(heads[4].contains("try again later"), "{replies}");
+    assert!(!replies.contains("10.1.2.3") && !replies.contains("zebra"), "{replies}");
 }
 
 fn command() -> impl Strategy<Value = String> {

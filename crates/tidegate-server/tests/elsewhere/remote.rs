@@ -1,11 +1,11 @@
 //! A store elsewhere, or as good as: what it does is done in a task of its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tidegate::store::{Adjustment, Ask, Check, Grouping, Snapshot, Store, StoreError, amid};
+use tidegate::store::{Adjustment, Ask, Check, Grouping, Snapshot, Store, StoreError, StoreErrorKind, amid};
 use tidegate::{ActivePolicy, Decision, MemoryStore, Penalty, PlanId, Timestamp, Units};
 
 #[derive(Clone, Default)]
@@ -16,16 +16,17 @@ struct Inner {
     memory: MemoryStore,
     is_down: AtomicBool,
     lets_pass: AtomicBool,
-    /// Keys whose checks have no answer.
-    unanswered: Mutex<BTreeSet<Vec<u8>>>,
+    /// Keys whose checks have no answer, and why.
+    unanswered: Mutex<BTreeMap<Vec<u8>, StoreErrorKind>>,
+    all_unanswered: Mutex<Option<StoreErrorKind>>,
     asked: AtomicU64,
 }
 
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 type Answers = Pin<Box<dyn Future<Output = Vec<Result<Decision, StoreError>>> + Send>>;
 
-fn down() -> StoreError {
-    StoreError { store: "remote".to_owned(), reason: "nobody is at 10.1.2.3:6379".to_owned() }
+fn trouble(kind: StoreErrorKind) -> StoreError {
+    StoreError::new(kind, "remote", "of zebra's record at 10.1.2.3:6379")
 }
 
 impl Remote {
@@ -39,9 +40,19 @@ impl Remote {
         self.0.lets_pass.store(uncounted, Ordering::Relaxed);
     }
 
-    /// From now on checks of this key have no answer.
-    pub fn fail_key(&self, key: &str) {
-        self.0.unanswered.lock().unwrap().insert(key.as_bytes().to_vec());
+    /// From now on what is asked of this key has no answer.
+    pub fn fail_key(&self, key: &str, kind: StoreErrorKind) {
+        self.0.unanswered.lock().unwrap().insert(key.as_bytes().to_vec(), kind);
+    }
+
+    /// From now on nothing has an answer, or all but those keys have again.
+    pub fn fail_all(&self, kind: Option<StoreErrorKind>) {
+        *self.0.all_unanswered.lock().unwrap() = kind;
+    }
+
+    fn no_answer(&self, key: &[u8]) -> Option<StoreError> {
+        let all = *self.0.all_unanswered.lock().unwrap();
+        all.or_else(|| self.0.unanswered.lock().unwrap().get(key).copied()).map(trouble)
     }
 
     /// How often it was asked since the last time.
@@ -55,7 +66,7 @@ impl Remote {
         let doing = async move {
             tokio::task::yield_now().await;
             if inner.is_down.load(Ordering::Relaxed) {
-                return Err(down());
+                return Err(trouble(StoreErrorKind::Outage));
             }
             Ok(act(&inner.memory))
         };
@@ -81,6 +92,9 @@ impl Store for Remote {
     }
 
     fn check_one(&self, now: Timestamp, check: Check<'_>) -> Answer<Decision> {
+        if let Some(error) = self.no_answer(check.key) {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let checks = owned(&[check]);
         self.answer(move |memory| memory.check_one(now, borrowed(&checks)[0]))
     }
@@ -89,9 +103,9 @@ impl Store for Remote {
         let (checks, unanswered) = (owned(checks), self.0.unanswered.lock().unwrap().clone());
         let count = checks.len();
         let answers = self.answer(move |memory| {
-            let each = borrowed(&checks).into_iter().map(|check| match unanswered.contains(check.key) {
-                true => Err(down()),
-                false => Ok(memory.check_one(now, check)),
+            let each = borrowed(&checks).into_iter().map(|check| match unanswered.get(check.key) {
+                Some(kind) => Err(trouble(*kind)),
+                None => Ok(memory.check_one(now, check)),
             });
             each.collect::<Vec<_>>()
         });
@@ -99,6 +113,9 @@ impl Store for Remote {
     }
 
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Answer<Vec<Decision>> {
+        if let Some(error) = checks.iter().find_map(|check| self.no_answer(check.key)) {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let checks = owned(checks);
         let lets_pass = self.0.lets_pass.load(Ordering::Relaxed);
         self.answer(move |memory| match lets_pass {
@@ -114,6 +131,9 @@ impl Store for Remote {
         key: &[u8],
         adjustment: Adjustment,
     ) -> Answer<Penalty> {
+        if let Some(error) = self.no_answer(key) {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let (policy, key) = (Arc::clone(policy), key.to_vec());
         self.answer(move |memory| memory.adjust(now, &policy, &key, adjustment))
     }

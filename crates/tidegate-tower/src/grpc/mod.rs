@@ -5,6 +5,7 @@ mod wire;
 
 use http::{HeaderValue, Response, StatusCode, header};
 use tidegate::Outcome;
+use tidegate::store::StoreErrorKind;
 
 use crate::body::DenialBody;
 use crate::denial::{Denial, DenialHandler, Reason};
@@ -14,8 +15,8 @@ use status::{Code, Detail, Status};
 /// `RESOURCE_EXHAUSTED` with `google.rpc.QuotaFailure` for each limit that refuses, and `google.rpc.RetryInfo`
 /// if waiting helps.
 ///
-/// A store that may hold no more keys, or does not answer, is `UNAVAILABLE`; an unreadable cost
-/// `INVALID_ARGUMENT`; a missing key `UNAUTHENTICATED` if the status chosen is 401, `INVALID_ARGUMENT` for 400, else
+/// A store that may hold no more keys, or does not answer, is `UNAVAILABLE`, one whose record of the key is damaged
+/// `DATA_LOSS`, one that is not set up for what is asked `FAILED_PRECONDITION`; an unreadable cost `INVALID_ARGUMENT`; a missing key `UNAUTHENTICATED` if the status chosen is 401, `INVALID_ARGUMENT` for 400, else
 /// `PERMISSION_DENIED`.
 ///
 /// ```
@@ -46,7 +47,11 @@ fn status_of(denial: &Denial<'_>) -> Status {
             Outcome::Overloaded => Code::Unavailable,
             _ => Code::ResourceExhausted,
         },
-        (Reason::StoreUnavailable(_), _) => Code::Unavailable,
+        (Reason::StoreUnavailable(error), _) => match error.kind {
+            StoreErrorKind::Outage => Code::Unavailable,
+            StoreErrorKind::Damaged => Code::DataLoss,
+            _ => Code::FailedPrecondition,
+        },
         (Reason::UnreadableCost(_), _) | (Reason::MissingKey(_), StatusCode::BAD_REQUEST) => {
             Code::InvalidArgument
         }

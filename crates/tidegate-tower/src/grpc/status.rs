@@ -15,7 +15,9 @@ pub(super) enum Code {
     InvalidArgument = 3,
     PermissionDenied = 7,
     ResourceExhausted = 8,
+    FailedPrecondition = 9,
     Unavailable = 14,
+    DataLoss = 15,
     Unauthenticated = 16,
 }
 

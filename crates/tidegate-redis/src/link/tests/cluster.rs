@@ -128,7 +128,7 @@ async fn a_replica_that_takes_over_is_followed() {
             Ok(_) => ran += 1,
             Err(Failure::MayHaveRun(_)) => perhaps += 1,
             Err(Failure::NotRun(_)) => tokio::time::sleep(Duration::from_millis(5)).await,
-            Err(Failure::Refused(said)) => panic!("{said}"),
+            Err(refused) => panic!("{refused}"),
         }
     }
     let counted: i64 = cluster.node(2).command(&["GET", TOGETHER[0]]).text().parse().unwrap();
@@ -159,7 +159,7 @@ async fn a_master_that_answers_nothing_is_left_for_its_replica() {
                 not_run += 1;
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            Err(Failure::Refused(said)) => panic!("{said}"),
+            Err(refused) => panic!("{refused}"),
         }
         // The others go on as before.
         assert!(link.call(&count("b"), LONG).await.is_ok(), "slot 3300 is the first's");

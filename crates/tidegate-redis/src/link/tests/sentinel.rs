@@ -31,7 +31,7 @@ async fn the_master_is_followed_when_it_is_replaced_and_when_it_is_gone() {
                     Ok(_) => ran += 1,
                     Err(Failure::MayHaveRun(_)) => perhaps += 1,
                     Err(Failure::NotRun(_)) => {}
-                    Err(Failure::Refused(said)) => panic!("{said}"),
+                    Err(refused) => panic!("{refused}"),
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }

@@ -56,6 +56,9 @@ pub(super) enum PostProblems {
     /// The body is not declared as JSON
     #[response(status = 415, content_type = "application/problem+json")]
     UnsupportedMediaType(#[to_schema] Problem),
+    /// What the store keeps of the key is damaged, or it is not set up for this: there is no decision
+    #[response(status = 500, content_type = "application/problem+json")]
+    Broken(#[to_schema] Problem),
     /// The store of the limits did not answer: there is no decision
     #[response(status = 503, content_type = "application/problem+json")]
     StoreUnavailable(#[to_schema] Problem),
@@ -71,6 +74,9 @@ pub(super) enum GetProblems {
     /// No policy has the name asked for
     #[response(status = 404, content_type = "application/problem+json")]
     UnknownPolicy(#[to_schema] Problem),
+    /// What the store keeps of the key is damaged, or it is not set up for this: there is no decision
+    #[response(status = 500, content_type = "application/problem+json")]
+    Broken(#[to_schema] Problem),
     /// The store of the limits did not answer: there is no decision
     #[response(status = 503, content_type = "application/problem+json")]
     StoreUnavailable(#[to_schema] Problem),
@@ -101,6 +107,9 @@ pub(super) enum AdminProblems {
     /// The body is not declared as JSON
     #[response(status = 415, content_type = "application/problem+json")]
     UnsupportedMediaType(#[to_schema] Problem),
+    /// What the store keeps of the key is damaged, or it is not set up for this: there is no decision
+    #[response(status = 500, content_type = "application/problem+json")]
+    Broken(#[to_schema] Problem),
     /// The store of the limits did not answer: there is no decision
     #[response(status = 503, content_type = "application/problem+json")]
     StoreUnavailable(#[to_schema] Problem),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use tidegate::store::StoreErrorKind;
 
 use super::body;
 use super::problem::Problem;
@@ -57,7 +58,12 @@ fn status(refused: &Refused) -> StatusCode {
         Refused::NoDomain | Refused::NoDescriptors | Refused::NoRules | Refused::Unit { .. } => {
             StatusCode::BAD_REQUEST
         }
-        Refused::NoPolicy { .. } | Refused::NoRoom | Refused::StoreDown => StatusCode::SERVICE_UNAVAILABLE,
+        Refused::Unanswered(StoreErrorKind::Damaged | StoreErrorKind::Unfit) => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
+        Refused::NoPolicy { .. } | Refused::NoRoom | Refused::Unanswered(_) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     }
 }
 

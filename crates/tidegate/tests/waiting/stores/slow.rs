@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use tidegate::store::{Adjustment, Ask, Check, Grouping, Snapshot, Store, StoreError, amid};
+use tidegate::store::{Adjustment, Ask, Check, Grouping, Snapshot, Store, StoreError, StoreErrorKind, amid};
 use tidegate::{ActivePolicy, Decision, MemoryStore, Penalty, PlanId, Timestamp};
 
 #[derive(Clone, Default)]
@@ -82,8 +82,7 @@ impl Slow {
                 Yield(false).await;
             }
             if slow.0.is_down.load(Ordering::Relaxed) {
-                let (store, reason) = ("slow".to_owned(), "it was told to be down".to_owned());
-                return Err(StoreError { store, reason });
+                return Err(StoreError::new(StoreErrorKind::Outage, "slow", "it was told to be down"));
             }
             let done = act(&slow.0.memory);
             for _ in 0..yields {
