@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_cli::replay::{Replayer, replay};
+use tidegate_cli::replay::{News, Replayer, replay};
 use tidegate_cli::trace::{Order, Trace};
 use tidegate_server::config::Config;
 use tidegate_testkit::cases::LimitSpec;
@@ -93,8 +93,10 @@ impl Subject for Replay {
         };
         let mut trace = Trace::new(asked.as_bytes(), Order::default(), |name| replayer.resolve(name));
         let mut decided = Vec::new();
-        let summary =
-            replay(&mut trace, replayer, Some(&mut decided), &mut |bad| panic!("{asked}: {bad}")).unwrap();
+        let summary = replay(&mut trace, replayer, Some(&mut decided), &mut |news| {
+            assert!(!matches!(news, News::BadLine(_)), "{asked}: {news:?}")
+        })
+        .unwrap();
         assert_eq!(summary.checks, 1);
         answer(at_us, key, cost, &decided)
     }

@@ -1,6 +1,6 @@
 //! Checks that are each for themselves.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -27,7 +27,7 @@ impl Engine {
             open.clear();
             // Records that were carried over: what else was asked of them in this call comes after that.
             let mut carried: HashSet<&[u8]> = HashSet::new();
-            for (place, told) in batches.into_iter().flatten().zip(told.into_iter().flatten()) {
+            for (place, told) in batches.into_iter().flatten().flatten().zip(told.into_iter().flatten()) {
                 let question = &questions[place];
                 let answer = match told {
                     Ok(Told::Foreign) if carried.contains(&question.record[..]) => None,
@@ -58,37 +58,40 @@ impl Engine {
             .collect()
     }
 
-    /// Checks that go out together: those of one slot and of one plan that has a script of its own, and all others of
-    /// a slot and an instant; each in its order.
-    fn batches(&self, questions: &[Question], open: &[usize]) -> Vec<Vec<usize>> {
-        type Of = (*const Prepared, Option<Timestamp>, u16);
+    /// Checks that go out at the same time: those of one slot and of one plan that has a script of its own, and all
+    /// others of a slot. Each in its order, call by call; those of one record are in the same.
+    fn batches(&self, questions: &[Question], open: &[usize]) -> Vec<Vec<Vec<usize>>> {
+        type Of = (*const Prepared, u16);
         let mut batches: Vec<(Of, Vec<usize>)> = Vec::new();
         for place in open {
-            let Question { plan, record, now, .. } = &questions[*place];
+            let Question { plan, record, .. } = &questions[*place];
             let alone = plan.swift.is_some() || plan.is_classic;
             let script = if alone { Arc::as_ptr(plan) } else { std::ptr::null() };
-            // A script of a plan's own takes the instant of each check.
-            let of = (script, (!alone).then_some(*now), self.link.slot_for(record));
+            let of = (script, self.link.slot_for(record));
             match batches.iter_mut().find(|(other, _)| *other == of) {
                 Some((_, batch)) => batch.push(*place),
                 None => batches.push((of, vec![*place])),
             }
         }
-        batches.into_iter().map(|(_, batch)| batch).collect()
+        let split = |(_, batch): (Of, Vec<usize>)| match questions[batch[0]].plan.swift {
+            Some(_) => batch.chunks(MOST_A_CALL).map(<[usize]>::to_vec).collect(),
+            None => calls(questions, &batch),
+        };
+        batches.into_iter().map(split).collect()
     }
 
-    /// What the server says of the checks at `places`, which go out together.
-    async fn batch(&self, questions: &[Question], places: &[usize]) -> Vec<Result<Told, Trouble>> {
-        let mut told = Vec::with_capacity(places.len());
-        if places.iter().all(|place| questions[*place].plan.is_classic) {
-            for place in places {
+    /// What the server says of the checks at the places of `calls`, which go out one call after the other.
+    async fn batch(&self, questions: &[Question], calls: &[Vec<usize>]) -> Vec<Result<Told, Trouble>> {
+        let mut told = Vec::new();
+        if calls.iter().flatten().all(|place| questions[*place].plan.is_classic) {
+            for place in calls.iter().flatten() {
                 told.push(
                     self.check_classic(&questions[*place]).await.map(|it| Told::Answered(Box::new(it))),
                 );
             }
             return told;
         }
-        for places in places.chunks(MOST_A_CALL) {
+        for places in calls {
             let items: Vec<Item> = places.iter().map(|place| questions[*place].item()).collect();
             let within = places.iter().map(|place| questions[*place].within).max().unwrap_or(self.timeout);
             match self.ask(&self.call_for(&items), &items, within).await {
@@ -121,10 +124,9 @@ impl Engine {
 
     /// The call that decides checks each for itself: by the script made for their plan, if there is one.
     fn call_for(&self, items: &[Item]) -> Call {
-        let now = items.first().map_or(Timestamp::EPOCH, |item| item.now);
         match items.first().map(|item| &*item.plan) {
             Some(Prepared { swift: Some(swift), tag, .. }) => swift.call(tag, items, self.lives),
-            _ => script::check(items, now, self.lives, Mode::Each),
+            _ => script::check(items, self.lives, Mode::Each),
         }
     }
 
@@ -145,4 +147,25 @@ impl Engine {
         let items: Vec<Item> = questions.iter().map(Question::item).collect();
         self.call_for(&items)
     }
+}
+
+/// Checks without a script of their plan's own, in calls: such a call takes of one record checks of one instant only.
+fn calls(questions: &[Question], places: &[usize]) -> Vec<Vec<usize>> {
+    let mut calls: Vec<Vec<usize>> = Vec::new();
+    let mut latest: HashMap<&[u8], (usize, Timestamp)> = HashMap::new();
+    for place in places {
+        let Question { record, now, .. } = &questions[*place];
+        let least = match latest.get(&record[..]) {
+            Some((call, instant)) => call + usize::from(instant != now),
+            None => 0,
+        };
+        let room = calls.iter().skip(least).position(|call| call.len() < MOST_A_CALL);
+        let call = room.map_or(calls.len(), |after| least + after);
+        if call == calls.len() {
+            calls.push(Vec::new());
+        }
+        calls[call].push(*place);
+        latest.insert(record, (call, *now));
+    }
+    calls
 }

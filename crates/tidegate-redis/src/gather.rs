@@ -70,7 +70,7 @@ impl Gather {
 impl Engine {
     /// Decides one check, with others that wait at the same moment.
     pub(crate) async fn gathered(self: Arc<Self>, question: Question) -> Result<Decision, Trouble> {
-        // In a cluster few share a slot, and a plan without a script of its own takes one instant for all.
+        // In a cluster few share a slot, and without a script of its own a plan has a call for each instant of a record.
         if question.plan.swift.is_none() || self.link.is_cluster() {
             return self.each(&[question]).await.remove(0);
         }

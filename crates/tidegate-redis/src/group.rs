@@ -32,7 +32,7 @@ impl Engine {
         let merged = Merged::of(questions)?;
         let mode = if grouping == Grouping::AllOrNothing { Mode::All } else { Mode::Foresee };
         'tries: for _ in 0..MOST_TRIES {
-            let call = script::check(&merged.items, now, self.lives, mode);
+            let call = script::check(&merged.items, self.lives, mode);
             let within = questions.iter().map(|question| question.within).min().unwrap_or(self.timeout);
             let told = match self.ask(&call, &merged.items, within).await {
                 Err(trouble) if trouble.is_of_one_record() => {

@@ -91,6 +91,24 @@ impl RedisStore {
         Ok(())
     }
 
+    /// Decides checks that have each an instant of their own, in order, each for itself: traffic that was recorded
+    /// and is put to the store by the hundred. Those of one key are decided one after the other; the others share
+    /// calls as well as they can, and come in no order.
+    ///
+    /// # Errors
+    /// Why one of them has no answer. The others may have been charged, and that one too.
+    pub fn check_timed(
+        &self,
+        checks: &[(Timestamp, Check<'_>)],
+    ) -> impl Future<Output = Result<Vec<Decision>, StoreError>> + Send + 'static {
+        let questions: Vec<Question> = checks.iter().map(|(now, check)| self.question(*now, check)).collect();
+        let fallback = Arc::clone(&self.fallback);
+        self.answer(move |engine| async move {
+            let answers = engine.each(&questions).await.into_iter().zip(&questions);
+            answers.map(|(answer, question)| decided(answer, question, &fallback)).collect()
+        })
+    }
+
     /// Puts other answers to an outage in force: `otherwise` for the policies that `of` does not name.
     pub fn set_on_store_error(&self, otherwise: OnStoreError, of: HashMap<String, OnStoreError>) {
         self.fallback.set(otherwise, of);

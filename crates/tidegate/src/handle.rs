@@ -36,6 +36,11 @@ impl<S: Store> PolicyHandle<S> {
         Arc::clone(self.place.load().policy())
     }
 
+    /// The version of the policy now in force: for those who ask a store itself.
+    pub fn in_force(&self) -> Arc<ActivePolicy> {
+        self.place.load_full()
+    }
+
     /// Whether the policy is in the version that was in force when the handle was made; once it is not, it never is
     /// again.
     #[inline]

@@ -28,7 +28,7 @@ Examples:
 
 Exit codes:
   0  done; also if whoever reads the output closes it
-  1  the trace cannot be read, or the output not be written
+  1  the trace cannot be read, the output not be written, or the store does not answer
   2  wrong usage, or figures that make no limit";
 
 /// Put one trace, or a built-in scenario, to all six algorithms
@@ -47,6 +47,10 @@ pub struct CompareArgs {
     /// A built-in trace [default, unless there is a TRACE: window-edge]
     #[arg(long, value_enum, conflicts_with = "trace")]
     pub scenario: Option<Scenario>,
+    /// Decide in the Redis or Valkey at this address, under a prefix of its own, and leave nothing there, also when
+    /// interrupted [default: memory]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<String>,
     /// Write the picture here, as SVG
     #[arg(long, value_name = "OUT.svg")]
     pub plot: Option<PathBuf>,

@@ -11,7 +11,9 @@ mod report;
 mod run;
 mod scenario;
 
-use tidegate::{Algorithm, LimitError, PolicyError, Timestamp};
+use tidegate::store::StoreError;
+use tidegate::{Algorithm, Decision, LimitError, PolicyError, Timestamp};
+use tidegate_redis::RedisStoreBuilder;
 
 pub use args::CompareArgs;
 pub use curve::Curve;
@@ -24,7 +26,7 @@ pub use run::run;
 pub use scenario::{Arrival, Scenario};
 
 use crate::replay::{NoSuchPolicy, Replayer};
-use crate::trace::TraceCheck;
+use crate::trace::{Pace, TraceCheck};
 
 /// What the six algorithms make of one trace.
 #[derive(Debug)]
@@ -32,61 +34,86 @@ pub struct Comparison {
     nominal: Nominal,
     replayer: Replayer,
     measures: Vec<Measure>,
+    /// What was decided last, each check under each algorithm; kept for its room.
+    decisions: Vec<Decision>,
     left_out: Vec<(Algorithm, LimitError)>,
     asked: CurvesByKey,
     checks: u64,
     span: Option<(Timestamp, Timestamp)>,
 }
 
-/// A comparison that cannot begin; not seen, since algorithms have legal and different names.
+/// A comparison that cannot begin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
-    /// A policy could not be built.
+    /// A policy could not be built; not seen, since algorithms have legal and different names.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// A policy could not be found.
+    /// A policy could not be found; not seen either.
     #[error(transparent)]
     Name(#[from] NoSuchPolicy),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl Comparison {
-    /// Nothing decided yet.
+    /// Nothing decided yet; state is kept in `store`, apart from all that is there, else in memory.
     ///
     /// # Errors
-    /// None that was seen.
-    pub fn new(nominal: Nominal) -> Result<Self, SetupError> {
+    /// A store that cannot be opened.
+    pub fn new(nominal: Nominal, store: Option<RedisStoreBuilder>) -> Result<Self, SetupError> {
         let (policies, left_out) = nominal.policies()?;
         let algorithms = policies.iter().map(|policy| policy.plan().limits()[0].algorithm());
         let measures = algorithms.map(|algorithm| Measure::new(algorithm, nominal.window())).collect();
-        let replayer = Replayer::new(policies, None)?;
-        let asked = CurvesByKey::default();
-        Ok(Comparison { nominal, replayer, measures, left_out, asked, checks: 0, span: None })
+        let replayer = match store {
+            Some(store) => Replayer::shared(policies, None, store)??,
+            None => Replayer::new(policies, None)?,
+        };
+        let (asked, decisions) = (CurvesByKey::default(), Vec::new());
+        Ok(Comparison { nominal, replayer, measures, decisions, left_out, asked, checks: 0, span: None })
     }
 
-    /// A built-in scenario, whole.
+    /// Puts a built-in scenario to every algorithm.
     ///
     /// # Errors
-    /// None that was seen.
-    pub fn of(scenario: Scenario, nominal: Nominal) -> Result<Self, SetupError> {
-        let mut comparison = Self::new(nominal)?;
-        for Arrival { at, key, cost } in scenario.arrivals(&nominal) {
-            comparison.decide(TraceCheck { at, key: key.as_bytes().into(), cost, policy: 0 });
-        }
-        Ok(comparison)
+    /// The store does not answer.
+    pub fn decide_scenario(&mut self, scenario: Scenario) -> Result<(), StoreError> {
+        let arrivals = scenario.arrivals(&self.nominal).into_iter();
+        let check =
+            |Arrival { at, key, cost }| TraceCheck { at, key: key.as_bytes().into(), cost, policy: 0 };
+        let checks: Vec<_> = arrivals.map(check).collect();
+        checks.chunks(self.at_once()).try_for_each(|checks| self.decide(checks))
     }
 
-    /// Puts one check to every algorithm.
-    pub fn decide(&mut self, mut check: TraceCheck) {
-        self.checks += 1;
-        let (first, last) = self.span.unwrap_or((check.at, check.at));
-        self.span = Some((first.min(check.at), last.max(check.at)));
-        self.asked.add(&check.key, check.at, check.cost.get());
-        for (place, measure) in self.measures.iter_mut().enumerate() {
-            check.policy = place;
-            // It is in memory, which always answers.
-            let Ok(decision) = self.replayer.decide(&check) else { continue };
-            measure.count(&check, &decision);
+    /// So many checks are best put together.
+    pub fn at_once(&self) -> usize {
+        self.replayer.at_once()
+    }
+
+    /// How fast it decides.
+    pub fn pace(&self) -> Pace {
+        self.replayer.pace()
+    }
+
+    /// Puts checks to every algorithm, whatever policy they name.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub fn decide(&mut self, checks: &[TraceCheck]) -> Result<(), StoreError> {
+        for check in checks {
+            self.checks += 1;
+            let (first, last) = self.span.unwrap_or((check.at, check.at));
+            self.span = Some((first.min(check.at), last.max(check.at)));
+            self.asked.add(&check.key, check.at, check.cost.get());
         }
+        let algorithms = self.measures.len();
+        let each = || checks.iter().flat_map(|check| (0..algorithms).map(move |place| (place, check)));
+        self.decisions.clear();
+        self.replayer.decide(each(), &mut self.decisions)?;
+        for ((place, check), decision) in each().zip(&self.decisions) {
+            self.measures[place].count(check, decision);
+        }
+        Ok(())
     }
 
     /// The figures of each algorithm.

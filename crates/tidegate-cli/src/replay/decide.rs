@@ -7,7 +7,7 @@ use tidegate::{Decision, Policy, PolicySet};
 use tidegate_redis::RedisStoreBuilder;
 
 use super::place::Place;
-use crate::trace::{BadLine, TraceCheck};
+use crate::trace::{BadLine, Pace, TraceCheck};
 
 /// Policies over an empty store, in virtual time: the stamps of the checks are the only clock there is.
 ///
@@ -88,13 +88,28 @@ impl Replayer {
         }
     }
 
-    /// Decides one check at its own stamp.
+    /// Decides checks in their order, each under the policy in the place beside it and at its own stamp, and puts the
+    /// decisions behind those that there are.
     ///
     /// # Errors
     /// The store could not answer; one in memory always can.
     #[inline]
-    pub fn decide(&self, check: &TraceCheck) -> Result<Decision, StoreError> {
-        self.place.decide(check)
+    pub fn decide<'c>(
+        &self,
+        checks: impl Iterator<Item = (usize, &'c TraceCheck)>,
+        decisions: &mut Vec<Decision>,
+    ) -> Result<(), StoreError> {
+        self.place.decide(checks, decisions)
+    }
+
+    /// So many checks are best decided together.
+    pub fn at_once(&self) -> usize {
+        self.place.at_once()
+    }
+
+    /// How fast it decides.
+    pub fn pace(&self) -> Pace {
+        self.place.pace()
     }
 
     /// States held: one for each (policy, key) that was ever charged.

@@ -17,6 +17,7 @@ pub use report::report;
 pub use run::run;
 pub use summary::{DeniedKey, LimitSummary, MOST_DENIED, PolicySummary, Refusals, Summary, Tally};
 
+use tidegate::Decision;
 use tidegate::store::StoreError;
 
 use crate::trace::{BadLine, Entry, Trace};
@@ -35,8 +36,22 @@ pub enum ReplayError {
     Store(#[from] StoreError),
 }
 
-/// Decides a whole trace: writes a line to `decisions` for each line of it, in the order decided, gives complaints
-/// about bad lines to `tell` as they are read, and returns what came of it all.
+/// What whoever watches a replay is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News<'a> {
+    /// A complaint about a bad line, as it is read.
+    BadLine(&'a str),
+    /// So many lines have been decided.
+    Decided {
+        /// Lines decided, bad ones too.
+        lines: u64,
+        /// Lines read so far.
+        of: u64,
+    },
+}
+
+/// Decides a whole trace: writes a line to `decisions` for each line of it, in the order decided, tells `watch` of bad
+/// lines and of how far it is, and returns what came of it all.
 ///
 /// ```
 /// use tidegate::{Limit, Policy, Rate};
@@ -54,39 +69,75 @@ pub enum ReplayError {
 /// ```
 ///
 /// # Errors
-/// The trace cannot be read to its end, or the decisions not be written.
+/// The trace cannot be read to its end, the store does not answer, or the decisions cannot be written.
 pub fn replay<R: BufRead, P: FnMut(Option<&str>) -> Result<usize, BadLine>>(
     trace: &mut Trace<R, P>,
     replayer: &Replayer,
     decisions: Option<&mut dyn Write>,
-    tell: &mut dyn FnMut(&str),
+    watch: &mut dyn FnMut(News<'_>),
 ) -> Result<Summary, ReplayError> {
+    /// Lines between two pieces of news.
+    const STRIDE: u64 = 1024;
     let mut tally = Tally::new(replayer.policies().map(|policy| &**policy));
     let mut out = decisions.map(|out| (out, Vec::new()));
-    while let Some(entry) = trace.next() {
-        trace.complaints().for_each(|complaint| tell(&complaint));
-        let entry = entry.map_err(ReplayError::Trace)?;
-        let decided = match entry.check() {
-            Some(check) => Some((check, replayer.decide(check)?)),
-            None => None,
-        };
-        if let Some((check, decision)) = &decided {
-            tally.count(check, decision);
+    let (mut entries, mut decided, mut lines) = (Vec::new(), Vec::new(), 0);
+    loop {
+        let more = next(trace, replayer.at_once(), &mut entries, watch);
+        // What was read before the trace broke off is decided all the same.
+        let checks = entries.iter().filter_map(Entry::check).map(|check| (check.policy, check));
+        replayer.decide(checks, &mut decided)?;
+        let mut of_checks = decided.drain(..);
+        for entry in entries.drain(..) {
+            let decision = entry.check().and_then(|_| of_checks.next());
+            note(&entry, decision.as_ref(), replayer, &mut tally, &mut out)?;
+            lines += 1;
+            if lines % STRIDE == 0 {
+                watch(News::Decided { lines, of: trace.counts().lines });
+            }
         }
-        if let Some((out, line)) = &mut out {
-            line.clear();
-            let written = match (&entry, &decided) {
-                (_, Some((check, decision))) => {
-                    write_decision(line, check, replayer.policy(check.policy), decision)
-                }
-                (Entry::Bad { line: number, error }, _) => write_bad_line(line, *number, error),
-                (Entry::Check(_), None) => Ok(()),
-            };
-            written.and_then(|()| out.write_all(line)).map_err(ReplayError::Decisions)?;
+        if !more.map_err(ReplayError::Trace)? {
+            break;
         }
     }
     if let Some((out, _)) = out {
         out.flush().map_err(ReplayError::Decisions)?;
     }
     Ok(tally.summary(trace.counts(), replayer))
+}
+
+/// Reads up to `most` entries; false once there are no more.
+fn next<R: BufRead, P: FnMut(Option<&str>) -> Result<usize, BadLine>>(
+    trace: &mut Trace<R, P>,
+    most: usize,
+    entries: &mut Vec<Entry>,
+    watch: &mut dyn FnMut(News<'_>),
+) -> io::Result<bool> {
+    while entries.len() < most {
+        let Some(entry) = trace.next() else { return Ok(false) };
+        trace.complaints().for_each(|complaint| watch(News::BadLine(&complaint)));
+        entries.push(entry?);
+    }
+    Ok(true)
+}
+
+/// Counts an entry and what was decided, and writes its line.
+fn note(
+    entry: &Entry,
+    decision: Option<&Decision>,
+    replayer: &Replayer,
+    tally: &mut Tally,
+    out: &mut Option<(&mut dyn Write, Vec<u8>)>,
+) -> Result<(), ReplayError> {
+    let decided = entry.check().zip(decision);
+    if let Some((check, decision)) = decided {
+        tally.count(check, decision);
+    }
+    let Some((out, line)) = out else { return Ok(()) };
+    line.clear();
+    let written = match (entry, decided) {
+        (_, Some((check, decision))) => write_decision(line, check, replayer.policy(check.policy), decision),
+        (Entry::Bad { line: number, error }, None) => write_bad_line(line, *number, error),
+        (Entry::Check(_), None) => Ok(()),
+    };
+    written.and_then(|()| out.write_all(line)).map_err(ReplayError::Decisions)
 }

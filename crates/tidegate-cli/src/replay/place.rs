@@ -1,43 +1,44 @@
-//! Where a replay keeps its state: in memory, or in a store that it leaves as it found it.
+//! Where a run in virtual time keeps its state: in memory, or in a store that it leaves as it found it.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::clock::ManualClock;
-use tidegate::store::{StoreError, StoreErrorKind};
-use tidegate::{Decision, Limiter, MemoryStore, Policy, PolicyHandle, PolicySet};
+use tidegate::store::{Ask, Check, StoreError, StoreErrorKind};
+use tidegate::{
+    ActivePolicy, Cost, Decision, Limiter, MemoryStore, Policy, PolicyHandle, PolicySet, Timestamp,
+};
 use tidegate_redis::{OnStoreError, RedisStore, RedisStoreBuilder};
 use tokio::runtime::Runtime;
+use tokio::sync::Mutex;
 
-use crate::trace::TraceCheck;
+use crate::trace::{Pace, TraceCheck};
 
 /// How long the server keeps what nobody touches: virtual time outruns its clock.
 const SPARE: Duration = Duration::from_secs(24 * 3600);
 /// How long an answer is waited for: a replay has time.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// So many lines of a trace go to a store together.
+const AT_ONCE: usize = 512;
 
-/// The limiter of a replay.
+/// The limiter of a run.
 pub(super) enum Place {
     Memory(Limiter, Vec<PolicyHandle>),
     Shared(Box<Shared>),
 }
 
-/// Keys by the places of their policies.
-type Charged = BTreeSet<(usize, Box<[u8]>)>;
+/// By the places of their policies, the keys that were asked about, and whether each was ever charged.
+type Touched = Vec<HashMap<Box<[u8]>, bool>>;
 
 /// A limiter over a store that is somewhere else.
 pub(super) struct Shared {
     runtime: Runtime,
     store: RedisStore,
-    policies: PolicySet,
-    handles: Vec<PolicyHandle<RedisStore>>,
-    /// The keys that were charged, by the places of their policies: what is to be removed.
-    charged: Arc<Mutex<Charged>>,
-    /// The program is about to end.
-    stopped: Arc<AtomicBool>,
+    policies: Vec<Arc<ActivePolicy>>,
+    /// What is to be removed. Held while checks are on their way, and for good once the program is about to end.
+    touched: Arc<Mutex<Touched>>,
 }
 
 impl Place {
@@ -62,19 +63,42 @@ impl Place {
             .timeout(TIMEOUT)
             .on_store_error(OnStoreError::Deny);
         let store = runtime.block_on(store.open())?;
-        let limiter = Limiter::builder(policies.clone()).store(store.clone()).clock(ManualClock::default());
-        let handles = handles(&limiter.build());
-        let shared =
-            Shared { runtime, store, policies, handles, charged: Arc::default(), stopped: Arc::default() };
+        let limiter = Limiter::builder(policies).store(store.clone()).clock(ManualClock::default()).build();
+        let policies: Vec<_> = handles(&limiter).iter().map(PolicyHandle::in_force).collect();
+        let touched = Arc::new(Mutex::new(vec![HashMap::new(); policies.len()]));
+        let shared = Shared { runtime, store, policies, touched };
         shared.remove_when_interrupted();
         Ok(Place::Shared(Box::new(shared)))
     }
 
+    /// Decides checks in their order, each under the policy beside it.
     #[inline]
-    pub(super) fn decide(&self, check: &TraceCheck) -> Result<Decision, StoreError> {
+    pub(super) fn decide<'c>(
+        &self,
+        checks: impl Iterator<Item = (usize, &'c TraceCheck)>,
+        decisions: &mut Vec<Decision>,
+    ) -> Result<(), StoreError> {
         match self {
-            Place::Memory(_, handles) => Ok(handles[check.policy].check_at(&check.key, check.cost, check.at)),
-            Place::Shared(shared) => shared.decide(check),
+            Place::Memory(_, handles) => decisions.extend(
+                checks.map(|(policy, check)| handles[policy].check_at(&check.key, check.cost, check.at)),
+            ),
+            Place::Shared(shared) => decisions.extend(shared.decide(&checks.collect::<Vec<_>>())?),
+        }
+        Ok(())
+    }
+
+    /// So many checks are best decided together.
+    pub(super) fn at_once(&self) -> usize {
+        match self {
+            Place::Memory(..) => 1,
+            Place::Shared(_) => AT_ONCE,
+        }
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        match self {
+            Place::Memory(..) => Pace::Memory,
+            Place::Shared(_) => Pace::Store,
         }
     }
 
@@ -82,67 +106,91 @@ impl Place {
     pub(super) fn states(&self) -> u64 {
         match self {
             Place::Memory(limiter, _) => limiter.store().keys(),
-            Place::Shared(shared) => shared.charged().len() as u64,
+            Place::Shared(shared) => shared.states(),
         }
     }
 }
 
 impl Shared {
-    fn decide(&self, check: &TraceCheck) -> Result<Decision, StoreError> {
-        while self.stopped.load(Ordering::SeqCst) {
-            std::thread::park();
-        }
-        let decision = self.handles[check.policy].check_at(&check.key, check.cost, check.at);
-        let decision = self.runtime.block_on(decision)?;
-        if decision.charged() > 0 {
-            self.charged().insert((check.policy, check.key.clone()));
-        }
-        Ok(decision)
+    fn decide(&self, checks: &[(usize, &TraceCheck)]) -> Result<Vec<Decision>, StoreError> {
+        self.runtime.block_on(async {
+            let mut touched = self.touched.lock().await;
+            for (policy, check) in checks.iter().filter(|(_, check)| check.cost != Cost::PEEK) {
+                if !touched[*policy].contains_key(&check.key) {
+                    touched[*policy].insert(check.key.clone(), false);
+                }
+            }
+            let asked: Vec<_> = checks.iter().map(|(policy, check)| self.asked(*policy, check)).collect();
+            let decisions = self.store.check_timed(&asked).await?;
+            for ((policy, check), _) in checks.iter().zip(&decisions).filter(|(_, it)| it.charged() > 0) {
+                touched[*policy].get_mut(&check.key).map(|charged| *charged = true);
+            }
+            Ok(decisions)
+        })
     }
 
-    /// Whoever ends the replay early finds the store as it was, too.
+    fn asked<'a>(&'a self, policy: usize, check: &'a TraceCheck) -> (Timestamp, Check<'a>) {
+        let (policy, key, ask) = (&self.policies[policy], &check.key[..], Ask::Exactly(check.cost));
+        (check.at, Check { policy, key, ask })
+    }
+
+    fn states(&self) -> u64 {
+        let touched = self.touched.blocking_lock();
+        touched.iter().flat_map(HashMap::values).filter(|charged| **charged).count() as u64
+    }
+
+    /// Whoever ends the run early finds the store as it was, too; whoever cannot wait for that asks twice.
     fn remove_when_interrupted(&self) {
-        let (store, policies, charged) =
-            (self.store.clone(), self.policies.clone(), Arc::clone(&self.charged));
-        let stopped = Arc::clone(&self.stopped);
+        let (store, policies) = (self.store.clone(), self.policies.clone());
+        let touched = Arc::clone(&self.touched);
         self.runtime.spawn(async move {
             let code = interrupted().await;
-            stopped.store(true, Ordering::SeqCst);
-            // A check on its way is back by then, and no other begins.
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            let charged = charged.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            if let Err(error) = remove(&store, &policies, &charged).await {
-                eprintln!("{}", left_behind(&error));
+            let removing = async {
+                // Checks on their way are back by then, and no other begins.
+                let touched = std::mem::ManuallyDrop::new(touched.lock().await);
+                remove(&store, &policies, &touched).await.map_err(|error| error.to_string())
+            };
+            let removed = tokio::select! {
+                removed = removing => removed,
+                _ = interrupted() => Err("interrupted again".to_owned()),
+            };
+            if let Err(reason) = removed {
+                eprintln!("{}", left_behind(&reason));
             }
             std::process::exit(code);
         });
     }
-
-    fn charged(&self) -> MutexGuard<'_, Charged> {
-        self.charged.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Whatever becomes of a replay, nothing of it stays in the store.
+/// Whatever becomes of a run, nothing of it stays in the store.
 impl Drop for Shared {
     fn drop(&mut self) {
-        let charged = std::mem::take(&mut *self.charged());
-        if let Err(error) = self.runtime.block_on(remove(&self.store, &self.policies, &charged)) {
+        let removed = self.runtime.block_on(async {
+            let touched = self.touched.lock().await;
+            remove(&self.store, &self.policies, &touched).await
+        });
+        if let Err(error) = removed {
             eprintln!("{}", left_behind(&error));
         }
     }
 }
 
-async fn remove(store: &RedisStore, policies: &PolicySet, charged: &Charged) -> Result<(), StoreError> {
-    let policies: Vec<&Policy> = policies.iter().map(|policy| &**policy).collect();
-    let keys: Vec<(&Policy, &[u8])> =
-        charged.iter().map(|(place, key)| (policies[*place], &key[..])).collect();
+async fn remove(
+    store: &RedisStore,
+    policies: &[Arc<ActivePolicy>],
+    touched: &Touched,
+) -> Result<(), StoreError> {
+    let keys: Vec<(&Policy, &[u8])> = policies
+        .iter()
+        .zip(touched)
+        .flat_map(|(policy, keys)| keys.keys().map(|key| (&**policy.policy(), &key[..])))
+        .collect();
     store.remove(&keys).await
 }
 
-fn left_behind(error: &StoreError) -> String {
+fn left_behind(reason: &dyn fmt::Display) -> String {
     format!(
-        "tidegate: the replay's keys, tidegate:replay:*, could not be removed: {error}\n\
+        "tidegate: the keys of this run, tidegate:replay:*, could not be removed: {reason}\n\
          tidegate: they expire a day after they are as new, or were last charged if they never are"
     )
 }

@@ -4,11 +4,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use tidegate::store::StoreError;
-use tidegate_server::config::{Config, SharedStore, StoreKind};
+use tidegate_server::config::Config;
 
 use super::args::Format;
-use super::{ReplayArgs, ReplayError, Replayer, Summary, replay, report};
+use super::{News, ReplayArgs, ReplayError, Replayer, Summary, replay, report};
 use crate::failure::{Failure, print};
 use crate::store;
 use crate::trace::{Identity, OpenTrace, Trace, TracePath};
@@ -20,14 +19,18 @@ use crate::trace::{Identity, OpenTrace, Trace, TracePath};
 pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let replayer = replayer(args)?;
     let path = TracePath::new(&args.trace);
-    let OpenTrace { input, progress } =
-        path.open().map_err(|error| Failure::run(format_args!("cannot open {}: {error}", path.name())))?;
+    let OpenTrace { input, progress } = path
+        .open(replayer.pace())
+        .map_err(|error| Failure::run(format_args!("cannot open {}: {error}", path.name())))?;
     let create = |out| Decisions::create(out, &path, args.config.as_deref());
     let mut decisions = args.decisions.as_deref().map(create).transpose()?;
     let mut trace = Trace::new(input, args.order(), |name| replayer.resolve(name)).strict(args.strict);
     let out = decisions.as_mut().map(|decisions| &mut *decisions.out as &mut dyn Write);
     let name = path.name();
-    let replayed = replay(&mut trace, &replayer, out, &mut |bad| progress.tell(&format!("{name}: {bad}")));
+    let replayed = replay(&mut trace, &replayer, out, &mut |news| match news {
+        News::BadLine(bad) => progress.tell(&format!("{name}: {bad}")),
+        News::Decided { lines, of } => progress.follow(lines, of),
+    });
     progress.finish();
     let summary = replayed.map_err(|error| match (&error, &decisions) {
         (ReplayError::Decisions(cause), Some(decisions)) => decisions.failure(cause),
@@ -60,16 +63,9 @@ fn replayer(args: &ReplayArgs) -> Result<Replayer, Failure> {
         None => Config::default(),
     };
     let (policies, fallback) = (config.policies().clone(), args.policy.as_deref());
-    let replayer = match store::place(args.store.as_deref().or(Some("memory")), config.store())? {
-        StoreKind::Shared(address) => {
-            // The classic layout is not exact, and its keys would be the live ones.
-            let plain = SharedStore { classic: Default::default(), ..config.store().shared().clone() };
-            let store = store::builder(&address, &plain)?;
-            let failed =
-                |error: StoreError| Failure::run(format_args!("--store {}: {}", error.store, error.reason));
-            Replayer::shared(policies, fallback, store).map_err(failed)?
-        }
-        _ => Replayer::new(policies, fallback),
+    let replayer = match store::apart(args.store.as_deref(), config.store())? {
+        Some(store) => Replayer::shared(policies, fallback, store).map_err(|error| store::silent(&error))?,
+        None => Replayer::new(policies, fallback),
     };
     replayer.map_err(|error| Failure::usage(format_args!("--policy: {error}")))
 }

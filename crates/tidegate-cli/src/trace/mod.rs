@@ -22,7 +22,7 @@ use tidegate::{Cost, Timestamp};
 
 pub use line::{BadLine, TraceLine, parse_line};
 pub use lines::{Lines, MAX_LINE_BYTES};
-pub use open::{Identity, OpenTrace, Progress, TracePath};
+pub use open::{Identity, OpenTrace, Pace, Progress, TracePath};
 pub use reorder::{Order, Reorder};
 
 /// One line of a trace, in the order in which it is to be decided.

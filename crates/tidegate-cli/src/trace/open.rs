@@ -1,8 +1,10 @@
 //! Where a trace comes from, and how much of it is read.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -18,12 +20,33 @@ pub struct OpenTrace {
     pub progress: Progress,
 }
 
-/// A bar on standard error.
+/// A bar on standard error, for how much of a trace has been decided.
 #[derive(Debug, Clone)]
-pub struct Progress(ProgressBar);
+pub struct Progress {
+    bar: ProgressBar,
+    /// The bytes of the file that have been read.
+    read: Arc<AtomicU64>,
+}
 
-/// Files shorter than this are decided before a bar could be read.
-const LONG_BYTES: u64 = 16 << 20;
+/// Where a trace is decided, and so how fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// In memory.
+    Memory,
+    /// In a store that is asked over a connection.
+    Store,
+}
+
+impl Pace {
+    /// Files shorter than this are decided before a bar could be read.
+    const fn long_bytes(self) -> u64 {
+        match self {
+            Pace::Memory => 16 << 20,
+            Pace::Store => 1 << 20,
+        }
+    }
+}
+
 const BUFFER_BYTES: usize = 256 << 10;
 
 impl TracePath {
@@ -43,11 +66,11 @@ impl TracePath {
         trace.is_some() && trace == Identity::of(out)
     }
 
-    /// Opens it.
+    /// Opens it, to be decided at this pace.
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open(&self) -> io::Result<OpenTrace> {
+    pub fn open(&self, pace: Pace) -> io::Result<OpenTrace> {
         if self.is_stdin() {
             let mut input = BufReader::new(io::stdin());
             refuse_compressed(&mut input, "FILE")?;
@@ -56,12 +79,13 @@ impl TracePath {
         let file = File::open(&self.0)?;
         let about = file.metadata()?;
         let progress = match about.len() {
-            bytes if about.is_file() && bytes >= LONG_BYTES && io::stderr().is_terminal() => {
+            bytes if about.is_file() && bytes >= pace.long_bytes() && io::stderr().is_terminal() => {
                 Progress::of(bytes)
             }
             _ => Progress::hidden(),
         };
-        let mut input = BufReader::with_capacity(BUFFER_BYTES, progress.0.wrap_read(file));
+        let mut input =
+            BufReader::with_capacity(BUFFER_BYTES, Counted { file, read: Arc::clone(&progress.read) });
         refuse_compressed(&mut input, &self.name())?;
         Ok(OpenTrace { input: Box::new(input), progress })
     }
@@ -131,7 +155,7 @@ impl Identity {
 
 impl Progress {
     fn hidden() -> Self {
-        Progress(ProgressBar::hidden())
+        Progress { bar: ProgressBar::hidden(), read: Arc::default() }
     }
 
     fn of(bytes: u64) -> Self {
@@ -140,12 +164,20 @@ impl Progress {
         bar.set_style(
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
-        Progress(bar)
+        Progress { bar, read: Arc::default() }
+    }
+
+    /// Shows that so many lines have been decided of those that have been read. A trace may be read long before it is
+    /// decided, to be put in order.
+    pub fn follow(&self, decided: u64, lines_read: u64) {
+        if !self.bar.is_hidden() {
+            self.bar.set_position(share(self.read.load(Ordering::Relaxed), decided, lines_read));
+        }
     }
 
     /// Writes a line to standard error, out of the bar's way.
     pub fn tell(&self, line: &str) {
-        self.0.suspend(|| {
+        self.bar.suspend(|| {
             // If nobody can be told, the exit code and the summary still tell.
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("{line}\n"));
         });
@@ -153,6 +185,44 @@ impl Progress {
 
     /// Takes the bar away.
     pub fn finish(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
+    }
+}
+
+/// About how many of `bytes` the lines take that have been decided.
+fn share(bytes: u64, decided: u64, lines_read: u64) -> u64 {
+    let bytes = u128::from(bytes) * u128::from(decided) / u128::from(lines_read.max(1));
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// A file that tells how much of it has been read.
+struct Counted {
+    file: File,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_what_has_been_decided_not_what_has_been_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "0123456789\n".repeat(100)).unwrap();
+        let OpenTrace { mut input, progress } = TracePath::new(file.path()).open(Pace::Store).unwrap();
+        let shown = |decided, lines| share(progress.read.load(Ordering::Relaxed), decided, lines);
+        assert_eq!(input.read_to_end(&mut Vec::new()).unwrap(), 1_100);
+        assert_eq!([0, 1, 50, 100].map(|decided| shown(decided, 100)), [0, 11, 550, 1_100]);
+        assert_eq!(share(0, 0, 0), 0);
+        assert_eq!(share(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
+        assert!(progress.bar.is_hidden(), "no terminal, no bar");
     }
 }

@@ -1,16 +1,16 @@
 -- Decides checks, and charges those that are admitted.
 --
 -- KEYS  for each check its record
--- ARGV  1: now, spare milliseconds, milliseconds a record lives that never becomes as new (0: for ever), mode, number of
---       plans
+-- ARGV  1: spare milliseconds, milliseconds a record lives that never becomes as new (0: for ever), mode, number of plans
 --       then for each plan its tag and its figures
---       then for each check: plan, cost, whether it takes up to the cost, whether it wants whole logs
+--       then for each check: plan, its instant, cost, whether it takes up to the cost, whether it wants whole logs
 -- Reply for each check: a verdict (0 refused, 1 admitted, 2 the record stands under other figures or is not ours),
 --       the record as it was, and what the answer needs of each log
 --
 -- Pure: no clock is read, so the same arguments on the same state decide the same anywhere. All numbers are
 -- integers below 2^53, which doubles hold exactly; a product that may pass 2^53 is divided digit by digit.
-local now, spare, unending, mode, plans = unpack_('>ddddd', ARGV[1])
+local spare, unending, mode, plans = unpack_('>dddd', ARGV[1])
+local now = 0 -- the instant of the check being decided; those of one record have one
 local EACH, ALL = 0, 1
 
 -- floor(a * b / m) and the rest, for b < m < 2^45 and a up to 2^53: Horner's rule over a's digits.
@@ -206,7 +206,8 @@ end
 local reply, found = {}, {}
 local arg, all = 2 + 2 * plans, true
 for check = 1, #KEYS do
-  local plan, cost, up_to, whole_logs = unpack_('>dddd', ARGV[arg + check - 1])
+  local plan, cost, up_to, whole_logs
+  plan, now, cost, up_to, whole_logs = unpack_('>ddddd', ARGV[arg + check - 1])
   local tag, figures = ARGV[2 * plan], ARGV[2 * plan + 1]
   local s = look(KEYS[check], tag, figures)
   local verdict = 2
@@ -230,7 +231,7 @@ for check = 1, #KEYS do
   all = all and verdict == 1
   if mode == EACH and verdict == 1 and cost > 0 then charge(s, cost) end
 end
-if mode == ALL and all then
+if mode == ALL and all then -- those of a group have one instant
   for _, s in ipairs(found) do
     if s.cost > 0 then charge(s, s.cost) end
   end

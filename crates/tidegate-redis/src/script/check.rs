@@ -59,8 +59,8 @@ pub(crate) enum Told {
     Answered(Box<Decision>),
 }
 
-/// The call that decides `items`.
-pub(crate) fn check(items: &[Item], now: Timestamp, lives: Lives, mode: Mode) -> Call {
+/// The call that decides `items`, of which those of one record are of one instant.
+pub(crate) fn check(items: &[Item], lives: Lives, mode: Mode) -> Call {
     let mut plans: Vec<&Arc<Prepared>> = Vec::new();
     let mut checks = Vec::with_capacity(items.len());
     for item in items {
@@ -75,6 +75,7 @@ pub(crate) fn check(items: &[Item], now: Timestamp, lives: Lives, mode: Mode) ->
         };
         checks.push(packed(&[
             double(plan as u64 + 1),
+            double(item.now.as_micros()),
             double(cost),
             up_to,
             f64::from(u8::from(item.whole_logs)),
@@ -86,7 +87,7 @@ pub(crate) fn check(items: &[Item], now: Timestamp, lives: Lives, mode: Mode) ->
         Mode::Foresee => 2.0,
     };
     let [spare, unending] = lives.doubles();
-    let head = packed(&[double(now.as_micros()), spare, unending, mode, double(plans.len() as u64)]);
+    let head = packed(&[spare, unending, mode, double(plans.len() as u64)]);
     let mut args = Vec::with_capacity(1 + 2 * plans.len() + checks.len());
     args.push(head);
     args.extend(plans.iter().flat_map(|plan| [plan.tag.clone(), plan.figures.clone()]));
