@@ -10,6 +10,26 @@ use crate::config::DenyStatus;
 use crate::http::limit_fields;
 use crate::view::View;
 
+/// Why a request is not let through, as `application/problem+json` (RFC 9457).
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "the document's words for what is written by tidegate-fields")]
+pub(crate) struct Refusal {
+    /// Names the kind of problem: one registered with the IANA, or about:blank.
+    #[schema(rename = "type", example = "https://iana.org/assignments/http-problem-types#quota-exceeded")]
+    uri: String,
+    /// The kind in words.
+    #[schema(example = "Quota Exceeded")]
+    title: String,
+    /// The HTTP status.
+    #[schema(example = 429, minimum = 400, maximum = 599)]
+    status: u16,
+    /// What happened this time, and what to do.
+    detail: String,
+    /// The names of the limits that refused; left out if there are none.
+    #[schema(rename = "violated-policies", nullable = false)]
+    violated_policies: Option<Vec<String>>,
+}
+
 /// A request that is not charged. It has no limit fields: there is nothing to tell.
 pub(super) fn let_through() -> Response {
     uncached(StatusCode::OK.into_response())

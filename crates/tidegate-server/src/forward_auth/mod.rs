@@ -22,6 +22,7 @@ use crate::http::decode::shown;
 use crate::http::problem::{Problem, ProblemKind};
 use crate::http::{policy_named, unavailable};
 use crate::view::View;
+use answer::Refusal;
 use key::Key;
 use original::Original;
 
@@ -39,7 +40,42 @@ pub(crate) fn tell_peer<B>(request: &mut http::Request<B>, peer: Option<IpAddr>)
     }
 }
 
-/// Answers a proxy. The body, if there is one, is not read.
+/// May the request that a proxy has before it go on?
+///
+/// A proxy asks about each request, by the request's own method or any other and without its body; what it tells of the
+/// request in headers counts if its address is among `trusted_proxies`. The rule says whether the request is charged,
+/// under which policy, to whom and how much.
+#[utoipa::path(
+    get,
+    path = "/v1/forward-auth/{rule}",
+    operation_id = "forward_auth",
+    tag = "limits",
+    params(("rule" = String, Path, description = "The rule's name; a path of the request's own may follow", example = "writes")),
+    responses(
+        (status = 200, description = "Let it through: it was charged, or is none of the rule's, which has no limit fields",
+            headers(
+                ("X-RateLimit-Limit" = u64, description = "Capacity, or limit per window, of the binding limit"),
+                ("X-RateLimit-Remaining" = u64, description = "What is left of it"),
+                ("RateLimit-Policy" = String, description = "Every limit with its quota and window in seconds"),
+                ("RateLimit" = String, description = "What is left of them and the seconds until more is"),
+            )),
+        (status = 400, description = "The proxy is not trusted, contradicts itself or does not tell what the rule needs",
+            body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Denied, where the rule says deny_status: 403; without limit fields: it does not say whom to charge, or says it twice",
+            body = Refusal, content_type = "application/problem+json"),
+        (status = 404, description = "No rule has this name", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Denied", body = Refusal, content_type = "application/problem+json",
+            headers(
+                ("Retry-After" = u64, description = "Seconds until it may be let through; absent where waiting does not help"),
+                ("X-RateLimit-Limit" = u64, description = "Capacity, or limit per window, of the binding limit"),
+                ("X-RateLimit-Remaining" = u64, description = "What is left of it"),
+                ("RateLimit-Policy" = String, description = "Every limit with its quota and window in seconds"),
+                ("RateLimit" = String, description = "What is left of them and the seconds until more is"),
+            )),
+        (status = 503, description = "The store is full and refuses new keys, or did not answer",
+            body = Refusal, content_type = "application/problem+json"),
+    )
+)]
 pub(crate) async fn ask(State(app): State<Arc<App>>, request: Request) -> Result<Response, Problem> {
     let (request, _body) = request.into_parts();
     let asked = request.uri.path().strip_prefix(PATH).unwrap_or("");

@@ -9,14 +9,15 @@ use crate::server::{Server, TOKEN};
 const VARIABLE: &str = "TIDEGATE_SCHEMATHESIS";
 
 /// Policies of every algorithm, one of them met without being named.
-const POLICIES: &str = "policies: {
+const POLICIES: &str = "{policies: {
     default: {limits: [{algorithm: token_bucket, capacity: 100, refill: 10/s}]},
     api: {limits: [
         {algorithm: gcra, rate: 10/s, burst: 100},
         {algorithm: leaky_bucket, capacity: 100, leak: 10/s},
         {algorithm: fixed_window, limit: 100, window: 1min},
         {algorithm: sliding_window_log, limit: 100, window: 1min},
-        {algorithm: sliding_window_counter, limit: 100, window: 1min}]}}";
+        {algorithm: sliding_window_counter, limit: 100, window: 1min}]}},
+    rules: [{name: writes, policy: api, key: [ip]}]}";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn schemathesis_finds_no_difference_from_the_openapi_document_see_cargo_xtask_test() {
@@ -37,5 +38,5 @@ async fn schemathesis_finds_no_difference_from_the_openapi_document_see_cargo_xt
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success(), "{said}\n{}", String::from_utf8_lossy(&ended.stderr));
     // That it asked at all.
-    assert!(said.contains("Tested: 11"), "{said}");
+    assert!(said.contains("Tested: 19"), "{said}");
 }

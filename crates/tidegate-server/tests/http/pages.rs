@@ -19,6 +19,7 @@ async fn the_document_names_every_route() {
         "/v1/check",
         "/v1/check/batch",
         "/v1/credit",
+        "/v1/forward-auth/{rule}",
         "/v1/peek",
         "/v1/penalize",
         "/v1/policies",
@@ -27,6 +28,32 @@ async fn the_document_names_every_route() {
     assert_eq!(paths, expected);
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(told.body, tidegate_server::http::openapi_json());
+}
+
+#[tokio::test]
+async fn the_document_says_what_proxies_are_answered_by_any_method() {
+    let document: Value = serde_json::from_str(&tidegate_server::http::openapi_json()).unwrap();
+    let path = document["paths"]["/v1/forward-auth/{rule}"].as_object().unwrap();
+    let methods = ["delete", "get", "head", "options", "patch", "post", "put", "trace"];
+    assert_eq!(path.keys().collect::<Vec<_>>(), methods);
+    let mut names: Vec<&str> = methods.iter().map(|it| path[*it]["operationId"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), methods.len());
+    for method in methods {
+        let responses = path[method]["responses"].as_object().unwrap();
+        assert_eq!(
+            responses.keys().collect::<Vec<_>>(),
+            ["200", "400", "403", "404", "429", "503"],
+            "{method}"
+        );
+        assert!(
+            responses["429"]["headers"]["Retry-After"].is_object()
+                && path[method].get("requestBody").is_none()
+        );
+        let has_body = responses["429"].get("content").is_some();
+        assert_eq!(has_body, method != "head", "{method}");
+    }
 }
 
 #[tokio::test]

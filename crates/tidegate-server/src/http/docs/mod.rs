@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, header};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi as Generated;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{IntoResponses, Modify, OpenApi};
@@ -15,10 +15,12 @@ use super::problem::Problem;
 #[openapi(
     info(
         title = "Tidegate",
-        description = "Decides, for each client and each request, whether work may go ahead now.",
+        description = "Decides, for each client and each request, whether work may go ahead now. What cannot be read as \
+                       HTTP at all (400), and a head too large to be read (431), are answered without a body.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     servers((url = "/", description = "This server")),
+    paths(crate::forward_auth::ask),
     tags(
         (name = "limits", description = "Decisions, and what they are made by"),
         (name = "admin", description = "Changes by hand; only with the admin token the server was started with"),
@@ -127,7 +129,27 @@ pub(super) fn openapi(document: Generated) -> String {
             schema.insert("oneOf".into(), json!([{"required": ["key"]}, {"required": ["key_b64"]}]));
         }
     }
+    if let Value::Object(path) = &mut document["paths"]["/v1/forward-auth/{rule}"] {
+        by_any_method(path);
+    }
     document.to_string()
+}
+
+/// Says of every method what is said of GET.
+fn by_any_method(path: &mut Map<String, Value>) {
+    let Some(get) = path.get("get").cloned() else { return };
+    for method in ["head", "post", "put", "patch", "delete", "options", "trace"] {
+        let mut same = get.clone();
+        same["operationId"] = json!(format!("forward_auth_{method}"));
+        if let (Value::Object(responses), "head") = (&mut same["responses"], method) {
+            // It has no body whatever the answer is.
+            responses
+                .values_mut()
+                .filter_map(Value::as_object_mut)
+                .for_each(|told| drop(told.remove("content")));
+        }
+        path.insert(method.to_owned(), same);
+    }
 }
 
 pub(super) async fn document(text: String) -> Response {
