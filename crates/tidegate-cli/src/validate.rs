@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::failure::Failure;
+use crate::store;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tidegate::{KeyPattern, Limit, OnFull, Plan, Policy};
@@ -21,7 +21,10 @@ const HELP: &str = "\
 Examples:
   tidegate validate tidegate.yaml
   generate-config | tidegate validate -
+  tidegate validate --store redis+cluster://a,b,c tidegate.yaml   would it do there?
   tidegate validate --format json tidegate.yaml | jq .errors
+
+The store, the file's or that of --store, is looked at as far as its address tells; nobody connects to it.
 
 Exit codes:
   0  the file is right, whatever there is to remark
@@ -35,6 +38,9 @@ pub struct ValidateArgs {
     /// The file; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Where state would be kept, in place of the file's choice: `memory`, or an address
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<String>,
     /// How to say it
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
@@ -51,11 +57,17 @@ pub enum Format {
 
 /// Checks the file and says what it means or what is wrong with it.
 pub fn run(args: &ValidateArgs) -> ExitCode {
-    let loaded = load(&args.file);
+    let loaded = match load(&args.file) {
+        Ok(config) => match store::place(args.store.as_deref(), config.store()) {
+            Ok(kind) => Ok(config.kept_in(kind)),
+            Err(failure) => return failure.report(),
+        },
+        Err(error) => Err(error),
+    };
     if let Ok(config) = &loaded
-        && let Err(failure) = crate::store::place(None, config.store())
+        && let Some(clash) = store::clash(config.store().kind(), config)
     {
-        return address_is_wrong(&failure, &name_of(&args.file), args.format);
+        return does_not_suit(clash, &name_of(&args.file), args.format);
     }
     let (code, out, err) = match (&loaded, args.format) {
         (Err(LoadError::Invalid(errors)), Format::Text) => (1, String::new(), format!("{errors}\n")),
@@ -72,15 +84,14 @@ pub fn run(args: &ValidateArgs) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The address of the store looks like one, and is none.
-fn address_is_wrong(failure: &Failure, file: &str, format: Format) -> ExitCode {
-    let (Failure::Usage(reason) | Failure::Run(reason)) = failure else { return ExitCode::from(1) };
-    let reason = reason.trim_start_matches("the configuration: ");
+/// The store cannot do what the file asks for.
+fn does_not_suit(clash: &str, file: &str, format: Format) -> ExitCode {
     match format {
-        Format::Text => drop(writeln!(io::stderr(), "{file}: {reason}")),
+        Format::Text => drop(writeln!(io::stderr(), "{file}: {clash}")),
         Format::Json => {
-            let errors = json!([{ "path": "store", "rule": reason }]);
-            let told = json!({ "file": file, "valid": false, "errors": errors });
+            let (path, rule) = clash.split_once(": ").unwrap_or(("store", clash));
+            let errors = json!([{ "path": path, "rule": rule }]);
+            let told = json!({ "file": file, "valid": false, "count": 1, "errors": errors });
             drop(io::stdout().write_all(pretty(&told).as_bytes()));
         }
     }
@@ -89,8 +100,8 @@ fn address_is_wrong(failure: &Failure, file: &str, format: Format) -> ExitCode {
 
 fn load(file: &Path) -> Result<Config, LoadError> {
     match file.to_str() {
-        Some("-") => Config::read(io::stdin().lock(), &name_of(file)),
-        _ => Config::load(file),
+        Some("-") => Config::read_with(io::stdin().lock(), &name_of(file), store::judge),
+        _ => Config::load_with(file, store::judge),
     }
 }
 

@@ -302,7 +302,7 @@ fn a_hangup_reads_the_file_again() {
     let other = "memory: {max_keys: 9}\npolicies: {other: {limits: [{name: daily, algorithm: fixed_window, limit: 2, window: 1d}]}}";
     fs::write(&config, other).unwrap();
     server.signal("HUP");
-    server.says("the store's settings changed in the file: they take effect at the next start");
+    server.says("changed in the file, and takes effect at the next start: memory.max_keys");
     let line = server.says("reloaded");
     assert!(line.contains("added=\"other\"") && line.contains("removed=\"api\""), "{line}");
     assert_eq!(server.check(r#"{"key":"k"}"#).1["policy"], "other");
@@ -557,6 +557,69 @@ fn wrong_files_for_envoyproxy_ratelimit_start_nothing() {
     let (code, _, err) = ended(serve(&["--envoy-config", "/nowhere"]));
     assert_eq!(code, Some(2));
     assert!(err.contains("/nowhere: No such file"), "{err}");
+}
+
+/// What a running store was built by is not changed under it; which settings wait is said by name.
+#[test]
+fn a_hangup_names_what_waits_for_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let policies = |of_api: &str| {
+        format!(
+            "policies: {{api: {{{of_api}limits: [{{algorithm: token_bucket, capacity: 5, refill: 1/s}}]}}}}\n"
+        )
+    };
+    let config = file(folder.path(), "tidegate.yaml", &policies(""));
+    let mut server = Server::start(&["--config", &config]);
+    let mut reloaded = |text: String, waits: &str| {
+        fs::write(&config, text).unwrap();
+        server.signal("HUP");
+        let line = server.says("changed in the file, and takes effect at the next start: ");
+        assert!(line.trim_end().ends_with(&format!("next start: {waits}")), "{line}");
+    };
+    reloaded(policies("layout: classic, "), "policies.api.layout");
+    reloaded(format!("store: redis://:s3cret@h\n{}", policies("")), "store");
+    let redis = "redis: {prefix: p, timeout: 20ms, replica: 1/2, partition: all, on_damaged: start_anew, on_store_error: deny}\n";
+    let all = "redis.prefix, redis.timeout, redis.replica, redis.partition, redis.on_damaged";
+    reloaded(format!("{redis}{}", policies("on_store_error: allow, ")), all);
+
+    fs::write(&config, format!("{}store: redis://:s3cret@\n", policies(""))).unwrap();
+    server.signal("HUP");
+    let line = server.says("reload refused");
+    assert!(line.contains("tidegate.yaml:2: store: no host (write redis://host:6379)"), "{line}");
+}
+
+#[test]
+fn converted_for_a_store_they_say_where_it_is() {
+    let folder = ratelimit(SHOP);
+    let convert = |store: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(["convert", "--store", store, folder.path().to_str().unwrap()]);
+        ended(command)
+    };
+    let elsewhere = tempfile::tempdir().unwrap();
+    let validated = |text: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(["validate", &file(elsewhere.path(), "tidegate.yaml", text)]);
+        ended(command)
+    };
+    for (store, line) in [
+        ("memory", "store: memory"),
+        ("redis://ann:p'w#%23@cache", "-"),
+        ("redis://ann:p'w@cache:7000/2", "store: 'redis://ann:p''w@cache:7000/2'"),
+        ("redis+cluster://a,b,c", "store: 'redis+cluster://a,b,c'"),
+    ] {
+        let (code, out, err) = convert(store);
+        if line == "-" {
+            assert_eq!((code, &*out), (Some(2), ""));
+            assert!(err.contains("--store: store: a # in it"), "{err}");
+            continue;
+        }
+        assert_eq!(code, Some(0), "{err}");
+        assert_eq!(out.lines().nth(1), Some(line), "{out}");
+        assert_eq!(out.contains("redis: {partition: envoy}"), store.contains("cluster"), "{out}");
+        let (code, said, err) = validated(&out);
+        assert_eq!((code, &*err), (Some(0), ""), "{said}");
+    }
 }
 
 #[test]

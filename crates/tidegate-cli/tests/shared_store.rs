@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use program::{command, tidegate};
+use program::{Files, command, tidegate};
 use serde_json::Value;
 use tidegate_testkit_servers::{Cluster, Program, Server};
 
@@ -131,11 +131,47 @@ fn a_store_that_is_not_there_is_said_at_the_start() {
         fs::write(file.path(), config).unwrap();
         tidegate(&["validate", file.path().to_str().unwrap()], b"")
     };
-    let ran = validate(&format!("store: redis+cluster://a,,b\n{POLICIES}"));
+    let name = file.path().to_str().unwrap();
+    let wrong = format!("headers: {{family: noone}}\nstore: redis+cluster://:s3cret@a,,b\n{POLICIES}");
+    let ran = validate(&wrong);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.err.contains("store: "), "{ran:?}");
+    let second = format!("{name}:2: store: no host (write redis://host:6379)");
+    assert_eq!(ran.err.lines().nth(1), Some(&*second), "{ran:?}");
+    let errors: Value =
+        serde_json::from_str(&tidegate(&["validate", "--format", "json", name], b"").out).unwrap();
+    let told = &errors["errors"][1];
+    assert_eq!((&errors["count"], &told["line"], &told["column"]), (&2.into(), &2.into(), &8.into()));
+    assert_eq!((&told["path"], &told["value"]), (&"store".into(), &Value::Null), "{errors}");
+    serve("redis+cluster://a").failed(2, &format!("{name}:2: store: no host"));
     let ran = validate(&format!("store: redis://h\nredis: {{replica: 2/3}}\n{POLICIES}")).fine();
     assert!(ran.out.contains("this instance enforces its share, 2/3"), "{}", ran.out);
+}
+
+/// As far as an address tells: nobody is there to be asked.
+#[test]
+fn a_file_is_validated_for_the_store_it_is_to_run_on() {
+    let files = Files::new();
+    let envoy = "envoy: {edge: [{key: remote_address, policy: local}]}\n";
+    let validate = |text: &str, arguments: &[&str]| {
+        let file = files.write("tidegate.yaml", text);
+        tidegate(&[&["validate"], arguments, &[&file[..]]].concat(), b"")
+    };
+    let cluster = ["--store", "redis+cluster://a,b,c"];
+    let (plain, grouped) = (POLICIES.to_owned(), format!("{envoy}{POLICIES}"));
+    let said = "tidegate.yaml: envoy: all descriptors of a request are decided as one, ";
+    validate(&grouped, &cluster).failed(1, said);
+    validate(&format!("store: redis+cluster://a\n{grouped}"), &[]).failed(1, said);
+    validate(&format!("redis: {{partition: all}}\n{grouped}"), &cluster).fine();
+    let ran = validate(&plain, &cluster).fine();
+    assert!(ran.out.contains("state    shared; "), "{}", ran.out);
+    assert!(!ran.out.contains("without effect"), "{}", ran.out);
+    validate(&grouped, &["--store", "redis://h"]).fine();
+    let ran = validate(&format!("store: redis+cluster://a\n{grouped}"), &["--store", "memory"]).fine();
+    assert!(ran.out.contains("warning: policies.deny.on_store_error: without effect"), "{}", ran.out);
+    validate(&plain, &["--store", "redis://"]).failed(2, "tidegate: --store: store: no host");
+    let told = validate(&grouped, &[&cluster[..], &["--format", "json"]].concat());
+    let json: Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!((told.code, &json["valid"], &json["errors"][0]["path"]), (1, &false.into(), &"envoy".into()));
 }
 
 #[test]
@@ -152,28 +188,60 @@ fn envoys_requests_need_one_slot_of_a_cluster() {
     assert_eq!(instance.check("local", 1).0, 200);
 }
 
-/// Lines of several keys under several policies, one of them with a log, now and then late.
+/// Lines of many keys, one of them hot and one no text, under policies of all kinds: now and then late, by less and by more
+/// than is put in order, at equal stamps, peeking, asking for more than there can be, or no check at all.
 fn trace() -> String {
+    let mut random = 1_u64;
     let mut lines = String::new();
-    for step in 0..1_500_u64 {
-        let at = 1_700_000_000_000_000 + step * 40_000 - if step % 17 == 0 { 300_000 } else { 0 };
-        let (key, cost) = (step * 7 % 11, 1 + step % 3);
-        let policy = ["bucket", "log", "both"][(step % 3) as usize];
-        lines.push_str(&format!(
-            "{{\"at_us\": {at}, \"key\": \"user:{key}\", \"cost\": {cost}, \"policy\": \"{policy}\"}}\n"
-        ));
+    let mut at = 1_700_000_000_000_000_u64;
+    for step in 0..6_000_u64 {
+        // xorshift64
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        at += [0, 0, 1, 37, 20_000, 90_001][(random >> 8) as usize % 6];
+        let late = match random >> 16 & 31 {
+            0 => 700_000_000,
+            1..4 => 300_000,
+            _ => 0,
+        };
+        let cost = [0, 1, 1, 1, 2, 3, 5, 40][(random >> 24) as usize % 8];
+        let key = match random >> 32 & 3 {
+            0 => r#""key": "hot""#.to_owned(),
+            1 => r#""key_b64": "AP97fQ==""#.to_owned(),
+            _ => format!(r#""key": "user:{}""#, (random >> 40) % 23),
+        };
+        let policy = POLICY_NAMES[(random >> 48) as usize % POLICY_NAMES.len()];
+        let at_us = at - late;
+        lines.push_str(&format!(r#"{{"at_us": {at_us}, {key}, "cost": {cost}, "policy": "{policy}"}}"#));
+        lines.push_str(if step % 401 == 7 { "\nno check\n" } else { "\n" });
     }
     lines
 }
 
+const POLICY_NAMES: [&str; 9] =
+    ["bucket", "gcra", "leaky", "fixed", "log", "counter", "never", "both", "with-logs"];
+
 const REPLAYED: &str = "
 policies:
-  bucket: {limits: [{algorithm: token_bucket, capacity: 7, refill: 3/s}]}
-  log: {limits: [{algorithm: sliding_window_log, limit: 9, window: 4s}]}
+  bucket: {limits: [{algorithm: token_bucket, capacity: 7, refill: 7/3s}]}
+  gcra: {limits: [{algorithm: gcra, rate: 3/s, burst: 5}]}
+  leaky: {limits: [{algorithm: leaky_bucket, capacity: 5, leak: 2/s}]}
+  fixed: {limits: [{algorithm: fixed_window, limit: 9, window: 4s}]}
+  log: {limits: [{algorithm: sliding_window_log, limit: 9, window: 4s}], overrides: {hot: {sliding_window_log: {limit: 60}}}}
+  counter: {limits: [{algorithm: sliding_window_counter, limit: 9, window: 4s}]}
+  never: {limits: [{algorithm: token_bucket, capacity: 30, refill: 0/s}]}
   both:
     limits:
       - {algorithm: leaky_bucket, capacity: 5, leak: 2/s}
       - {algorithm: sliding_window_counter, limit: 30, window: 10s}
+    overrides: {\"user:1*\": {leaky_bucket: {capacity: 50}}}
+  with-logs:
+    limits:
+      - {algorithm: token_bucket, capacity: 12, refill: 2/s}
+      - {name: short, algorithm: sliding_window_log, limit: 6, window: 2s}
+      - {name: long, algorithm: sliding_window_log, limit: 20, window: 30s}
+      - {algorithm: fixed_window, limit: 25, window: 1min}
 ";
 
 #[test]
@@ -184,18 +252,64 @@ fn a_replay_in_a_store_gives_the_bytes_of_one_in_memory_and_leaves_nothing() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     fs::write(path("config"), REPLAYED).unwrap();
     fs::write(path("trace"), trace()).unwrap();
-    let replay = |out: &str, store: &[&str]| {
-        let (config, out) = (path("config"), path(out));
-        let arguments = ["replay", "--config", &config, "--decisions", &out, "--format", "json"];
-        let trace = path("trace");
-        tidegate(&[&arguments, store, &[&trace]].concat(), b"").json()
+    for order in [&[][..], &["--keep-order"], &["--reorder", "100ms", "--reorder-lines", "50"]] {
+        let replay = |out: &str, store: &[&str]| {
+            let (config, out) = (path("config"), path(out));
+            let arguments = ["replay", "--config", &config, "--decisions", &out, "--format", "json"];
+            let trace = path("trace");
+            tidegate(&[&arguments, order, store, &[&trace]].concat(), b"").json()
+        };
+        let (memory, shared) = (replay("memory", &[]), replay("shared", &["--store", &server.url()]));
+        assert_eq!(shared, memory, "{order:?}");
+        assert_eq!((&memory["checks"], &memory["bad_lines"]), (&6_000.into(), &15.into()));
+        assert!(memory["denied"].as_u64() > Some(1_000) && memory["admitted"].as_u64() > Some(1_000));
+        let (in_memory, in_store) = (fs::read(path("memory")).unwrap(), fs::read(path("shared")).unwrap());
+        let lines = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let (in_memory, in_store) = (lines(&in_memory), lines(&in_store));
+        let differing = in_memory.lines().zip(in_store.lines()).find(|(memory, store)| memory != store);
+        assert_eq!(differing, None, "{order:?}");
+        assert_eq!(in_memory.len(), in_store.len());
+        assert_eq!(server.command(&["DBSIZE"]).integer(), 1, "the live key alone");
+    }
+}
+
+/// Whatever is asked in one go is spread over the slots there.
+#[test]
+fn a_replay_in_a_cluster_gives_the_bytes_of_one_in_memory() {
+    let cluster = Cluster::start(Program::Redis7, 3, 0);
+    let files = Files::new();
+    let (config, trace) = (files.write("config", REPLAYED), files.write("trace", trace()));
+    let replay = |store: &[&str]| {
+        let arguments = ["replay", "--config", &config, "--decisions", "-", &trace];
+        tidegate(&[&arguments[..], store].concat(), b"").out
     };
-    let (memory, shared) = (replay("memory", &[]), replay("shared", &["--store", &server.url()]));
-    assert_eq!(shared, memory);
-    let (in_memory, in_store) = (fs::read(path("memory")).unwrap(), fs::read(path("shared")).unwrap());
-    assert!(in_memory == in_store, "the decisions differ");
-    assert!(in_memory.len() > 100_000);
-    assert_eq!(server.command(&["DBSIZE"]).integer(), 1, "the live key alone");
+    let (memory, shared) = (replay(&[]), replay(&["--store", &cluster.url()]));
+    assert!(memory == shared && memory.lines().count() == 6_015, "{}", shared.len());
+}
+
+#[test]
+fn a_comparison_in_a_store_gives_the_bytes_of_one_in_memory_and_leaves_nothing() {
+    let server = Server::start(Program::Redis7);
+    server.command(&["SET", "tg1:{kclient}:gcra", "a live key"]);
+    let files = Files::new();
+    let traced = files.write("trace", trace());
+    let compare = |what: &[&str], store: &[&str]| {
+        let picture = files.path("out.svg");
+        let arguments = [&["compare", "--plot", &picture], what, store].concat();
+        (tidegate(&arguments, b"").out, files.read("out.svg"))
+    };
+    let steady = ["--scenario", "steady"];
+    let noisy = ["--scenario", "noisy-neighbour", "--rate", "40/2s", "--format", "json"];
+    for what in [&[&traced[..]][..], &["--rate", "7/3s", "--burst", "5", &traced], &steady, &noisy] {
+        let (memory, shared) = (compare(what, &[]), compare(what, &["--store", &server.url()]));
+        assert!(!memory.0.is_empty());
+        assert_eq!(shared.0, memory.0, "{what:?}");
+        assert!(shared.1 == memory.1, "{what:?}: the pictures differ");
+        assert_eq!(server.command(&["DBSIZE"]).integer(), 1, "the live key alone");
+    }
+    let refused = |store: &str| tidegate(&["compare", "--scenario", "steady", "--store", store], b"");
+    refused("redis://:secret@127.0.0.1:1").failed(1, "--store redis://:***@127.0.0.1:1: ");
+    refused("redis:/nowhere").failed(2, "--store: store: ");
 }
 
 #[test]

@@ -139,8 +139,9 @@ impl Reloader {
         if let Listener(Some(told)) = &self.told {
             told(&config);
         }
-        if !config.store().is_built_as(&self.store) {
-            tracing::warn!("the store's settings changed in the file: they take effect at the next start");
+        let waiting = config.store().waiting(&self.store);
+        if !waiting.is_empty() {
+            tracing::warn!("changed in the file, and takes effect at the next start: {}", waiting.join(", "));
         }
         Ok(report)
     }

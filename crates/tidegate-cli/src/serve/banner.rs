@@ -43,7 +43,8 @@ pub(super) fn show(args: &ServeArgs, settings: &Settings, doors: Doors) {
         // Nothing is lost if nobody can read it.
         LogFormat::Text => drop(io::stderr().write_all(text(settings, doors).as_bytes())),
     }
-    for warning in warnings(&settings.config).iter().filter(|it| it.severity() == Severity::Warning) {
+    let config = settings.config.clone().kept_in(settings.store.kind().clone());
+    for warning in warnings(&config).iter().filter(|it| it.severity() == Severity::Warning) {
         tracing::warn!("{}: {}", warning.path(), warning.text());
     }
 }

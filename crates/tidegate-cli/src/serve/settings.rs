@@ -21,7 +21,7 @@ use tidegate_server::{AdminToken, AnyStore, App, Drain};
 
 use super::logging::LogFormat;
 use crate::failure::Failure;
-use crate::store::{builder, place};
+use crate::store::{NOT_AS_ONE, asks_several_as_one, builder, judge, place};
 
 const TOKEN_VARIABLE: &str = "TIDEGATE_ADMIN_TOKEN";
 const PASSWORD_VARIABLE: &str = "TIDEGATE_RESP_PASSWORD";
@@ -159,7 +159,7 @@ impl Settings {
     pub async fn of(args: &ServeArgs) -> Result<Self, Failure> {
         let files = args.envoy_config.as_ref().map(RatelimitFiles::at);
         let files = files.map(|files| files.merged(args.envoy_merge_domains));
-        let source = Source::file(args.config.clone()).with_ratelimit(files);
+        let source = Source::file(args.config.clone()).with_ratelimit(files).with_addresses(judge);
         let config = source.load().map_err(Failure::usage)?;
         let store = store(args, config.store())?;
         let shared = shared(&store, &config).await?;
@@ -228,11 +228,9 @@ async fn shared(settings: &StoreSettings, config: &Config) -> Result<Option<Redi
 
 /// Whether the store can do what the configuration asks for; if not, why not.
 pub(super) fn suits(store: &RedisStore, config: &Config) -> Result<(), String> {
-    match store.is_spread() && config.envoy().domains().len() > 0 {
+    match store.is_spread() && asks_several_as_one(config) {
         false => Ok(()),
-        true => Err("envoy: all descriptors of a request are decided as one, which the store, a cluster, can only do \
-                     for keys in one slot (give redis: {partition: NAME})"
-            .to_owned()),
+        true => Err(NOT_AS_ONE.to_owned()),
     }
 }
 

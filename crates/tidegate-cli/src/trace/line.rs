@@ -211,8 +211,18 @@ impl Visitor<'_> for Whole {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
+        /// Up to here a float is as exact as an integer.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        // JSON knows one kind of number: 5.0 is the whole number 5, as over HTTP, and -0 is nothing.
+        if value.fract() == 0.0 && (0.0..EXACT).contains(&value) {
+            return Ok(value as u64);
+        }
         // The JSON reader hands on as a float what is too large for an integer, too.
-        let rule = if value >= 1e19 { "is out of range" } else { "is not written as a whole number" };
+        let rule = match value {
+            ..0.0 => "is negative",
+            EXACT.. => "is out of range",
+            _ => "is not a whole number",
+        };
         Err(self.refuse(value, rule))
     }
 }
@@ -259,6 +269,15 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_number_may_be_written_with_a_point() {
+        for (written, cost) in [("5.0", 5), ("0.0", 0), ("-0", 0), ("-0.0", 0), ("1e12", 1_000_000_000_000)] {
+            let line = format!(r#"{{"at_us":1700000000000000.0,"key":"k","cost":{written}}}"#);
+            let line = parse_line(line.as_bytes()).unwrap();
+            assert_eq!((line.at.as_micros(), line.cost.get()), (1_700_000_000_000_000, cost), "{written}");
+        }
+    }
+
+    #[test]
     fn reads_stamps_with_offsets_and_fractions() {
         let at = |text: &str| {
             let line = format!(r#"{{"at":"{text}","key":"k"}}"#);
@@ -301,15 +320,17 @@ mod tests {
             (b"{\"at_us\":0,\"key\":7}", "invalid type: integer `7`, expected a string, at column 18"),
             (b"{\"at_us\":0,\"key_b64\":\"a\"}", "key_b64: \"a\": "),
             (b"{\"at_us\":-1,\"key\":\"k\"}", "at_us: -1 is negative (write microseconds since 1970"),
-            (b"{\"at_us\":1.5,\"key\":\"k\"}", "at_us: 1.5 is not written as a whole number"),
+            (b"{\"at_us\":1.5,\"key\":\"k\"}", "at_us: 1.5 is not a whole number"),
             (b"{\"at_us\":9007199254740992,\"key\":\"k\"}", "at_us: 9007199254740992 is out of range"),
             (
                 b"{\"at_us\":\"5\",\"key\":\"k\"}",
                 "invalid type: string \"5\", expected a whole number for at_us",
             ),
             (b"{\"at_us\":0,\"key\":\"k\",\"cost\":-3}", "cost: -3 is negative (write 0 to 1000000000000)"),
-            (b"{\"at_us\":0,\"key\":\"k\",\"cost\":0.5}", "cost: 0.5 is not written as a whole number"),
-            (b"{\"at_us\":0,\"key\":\"k\",\"cost\":1.0}", "cost: 1 is not written as a whole number"),
+            (b"{\"at_us\":0,\"key\":\"k\",\"cost\":0.5}", "cost: 0.5 is not a whole number"),
+            (b"{\"at_us\":0,\"key\":\"k\",\"cost\":-1.5}", "cost: -1.5 is negative"),
+            (b"{\"at_us\":0,\"key\":\"k\",\"cost\":1000000000001.0}", "cost: 1000000000001 is out of range"),
+            (b"{\"at_us\":9007199254740992.0,\"key\":\"k\"}", "at_us: 9007199254740992 is out of range"),
             (b"{\"at_us\":0,\"key\":\"k\",\"cost\":1000000000001}", "cost: 1000000000001 is out of range"),
             (
                 b"{\"at_us\":0,\"key\":\"k\",\"cost\":99999999999999999999}",

@@ -43,7 +43,7 @@ pub(crate) use password::{Credentials, Password};
 ///
 /// let error = "http://cache.example".parse::<Address>().unwrap_err();
 /// assert_eq!(error.to_string(), "store: unknown scheme \"http\" (use redis, rediss, redis+sentinel, \
-///     rediss+sentinel, redis+cluster, rediss+cluster, redis+unix, unix)");
+///     rediss+sentinel, redis+cluster, rediss+cluster, redis+unix, unix; or valkey for redis)");
 /// # Ok::<(), tidegate_redis::AddressError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,13 @@ pub struct Address {
     pub(crate) credentials: Credentials,
     pub(crate) database: u32,
     pub(crate) tls: Option<Tls>,
+}
+
+impl Address {
+    /// Whether it is a cluster's, so that checks of several keys are decided as one only in a partition.
+    pub fn is_cluster(&self) -> bool {
+        matches!(self.place, Place::Cluster(_))
+    }
 }
 
 /// Which servers.

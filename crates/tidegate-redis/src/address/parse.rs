@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use super::percent;
 use super::{Address, Credentials, Host, Password, Place, SENTINEL, Tls};
 
-const SCHEMES: &str =
-    "redis, rediss, redis+sentinel, rediss+sentinel, redis+cluster, rediss+cluster, redis+unix, unix";
+const SCHEMES: &str = "redis, rediss, redis+sentinel, rediss+sentinel, redis+cluster, rediss+cluster, redis+unix, unix; or valkey for redis";
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 /// The last database a server can be told to have.

@@ -10,11 +10,11 @@ use tidegate::{AdHocStore, Limit, MemoryStore, OnFull, Policy, PolicySet, Rate};
 
 use super::envoy;
 use super::envoy::ratelimit::Translated;
-use super::errors::{ConfigErrors, Fault, Place, Problems};
+use super::errors::{ConfigErrors, Fault, Place, Problems, Site};
 use super::policies::policy;
 use super::raw::{RawConfig, RawHeaders};
-use super::reader::Cursor;
-use super::remote::{SharedStore, shared_store};
+use super::reader::{At, Cursor};
+use super::remote::{AddressRule, SharedStore, shared_store};
 use super::rules::{self, Gateway};
 use super::warnings::Warning;
 use super::yaml::{self, Value};
@@ -143,9 +143,17 @@ impl Config {
     /// # Errors
     /// A file that cannot be read, and all that is wrong with its content.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
+        Self::load_with(path, any_address)
+    }
+
+    /// As [`load`](Self::load), with a closer look at the store's address.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and all that is wrong with its content.
+    pub fn load_with(path: &Path, addresses: AddressRule) -> Result<Self, LoadError> {
         let file = path.display().to_string();
         match File::open(path) {
-            Ok(content) => Self::read(content, &file),
+            Ok(content) => Self::read_with(content, &file, addresses),
             Err(source) => Err(LoadError::Unreadable { file, source }),
         }
     }
@@ -155,11 +163,19 @@ impl Config {
     /// # Errors
     /// Content that cannot be read, and all that is wrong with it.
     pub fn read(content: impl Read, file: &str) -> Result<Self, LoadError> {
+        Self::read_with(content, file, any_address)
+    }
+
+    /// As [`read`](Self::read), with a closer look at the store's address.
+    ///
+    /// # Errors
+    /// Content that cannot be read, and all that is wrong with it.
+    pub fn read_with(content: impl Read, file: &str, addresses: AddressRule) -> Result<Self, LoadError> {
         let mut bytes = Vec::new();
         // One byte past what is allowed is enough to know that it is too much.
         let read = content.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes);
         match read {
-            Ok(_) => Ok(Self::parse_bytes(&bytes, file)?),
+            Ok(_) => Ok(Self::of_text(text_of(&bytes, file)?, file, addresses)?),
             Err(source) => Err(LoadError::Unreadable { file: file.to_owned(), source }),
         }
     }
@@ -169,7 +185,7 @@ impl Config {
     /// # Errors
     /// All that is wrong with them.
     pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Self, ConfigErrors> {
-        Self::of_text(text_of(bytes, file)?, file)
+        Self::of_text(text_of(bytes, file)?, file, any_address)
     }
 
     /// Checks `text`; `file` is the name errors give it.
@@ -180,7 +196,7 @@ impl Config {
         Self::parse_bytes(text.as_bytes(), file)
     }
 
-    fn of_text(text: &str, file: &str) -> Result<Self, ConfigErrors> {
+    fn of_text(text: &str, file: &str, addresses: AddressRule) -> Result<Self, ConfigErrors> {
         let root =
             yaml::parse(text).map_err(|broken| ConfigErrors::broken(file, broken.place, broken.fault))?;
         if matches!(root.value, Value::Nothing) {
@@ -190,6 +206,9 @@ impl Config {
         let mut problems = Problems::default();
         let root = Cursor::root(&root);
         let raw = RawConfig::read(&root, &mut problems);
+        if let Some(store) = raw.as_ref().and_then(|raw| raw.store.given()) {
+            judge(store, addresses, &mut problems);
+        }
         let config = raw.and_then(|raw| check(&raw, &root, &mut problems));
         config.filter(|_| problems.none()).ok_or_else(|| problems.into_errors(file))
     }
@@ -202,6 +221,12 @@ impl Config {
     /// Where state is kept, and its bounds.
     pub fn store(&self) -> &StoreSettings {
         &self.store
+    }
+
+    /// The same with state kept there, whatever the file says.
+    #[must_use]
+    pub fn kept_in(self, kind: StoreKind) -> Self {
+        Config { store: self.store.with_kind(kind), ..self }
     }
 
     /// Which headers tell clients where they stand.
@@ -287,18 +312,16 @@ impl StoreSettings {
         &self.shared
     }
 
-    /// Whether a store built by these settings is built as one by `others`: what is answered during an outage may
-    /// change while it runs.
-    pub(crate) fn is_built_as(&self, others: &StoreSettings) -> bool {
-        let built = |settings: &StoreSettings| {
-            let shared = SharedStore {
-                on_store_error: Default::default(),
-                on_store_error_of: Default::default(),
-                ..settings.shared.clone()
-            };
-            StoreSettings { shared, ..settings.clone() }
-        };
-        built(self) == built(others)
+    /// The settings that differ from those that a running store was built by, and so wait for the next start: what is
+    /// answered during an outage may change while it runs.
+    pub(crate) fn waiting(&self, built: &StoreSettings) -> Vec<String> {
+        let differ = [
+            ("store", self.kind != built.kind),
+            ("memory.max_keys", self.max_keys != built.max_keys),
+            ("memory.on_full", self.on_full != built.on_full),
+        ];
+        let differ = differ.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned());
+        differ.chain(self.shared.waiting(&built.shared)).collect()
     }
 
     /// The same with state kept there.
@@ -360,6 +383,19 @@ pub(super) fn text_of<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, Config
         let place = Place { line: line as u64 + 1, column: 1 };
         ConfigErrors::broken(file, place, Fault::new("not UTF-8", "save the file as UTF-8"))
     })
+}
+
+/// Any address will do: nobody is there who would know better.
+fn any_address(_: &str) -> Result<(), Fault> {
+    Ok(())
+}
+
+/// Looks at the store's address. It may hold a password and is not shown.
+fn judge(store: &At<StoreKind>, addresses: AddressRule, problems: &mut Problems) {
+    let StoreKind::Shared(address) = &store.value else { return };
+    if let Err(fault) = addresses(address) {
+        problems.add(&Site { written: None, ..store.site.clone() }, fault);
+    }
 }
 
 fn check(raw: &RawConfig, root: &Cursor<'_>, problems: &mut Problems) -> Option<Config> {

@@ -38,7 +38,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(super) fn new(rule: impl Into<String>, mend: impl Into<String>) -> Self {
+    /// A rule that was broken, and what to write instead.
+    pub fn new(rule: impl Into<String>, mend: impl Into<String>) -> Self {
         Fault { rule: rule.into(), mend: mend.into() }
     }
 

@@ -18,6 +18,11 @@ pub(super) trait Leaf: Sized {
     /// Reads the text that stands in the file.
     fn read(scalar: Scalar<'_>) -> Result<Self, Fault>;
 
+    /// Whether a text that is wrong may hold a secret all the same, and is not to be shown.
+    fn may_be_secret(_text: &str) -> bool {
+        false
+    }
+
     /// Its JSON Schema.
     fn schema() -> Schema;
 }
@@ -146,7 +151,17 @@ impl Leaf for StoreKind {
         if scalar.text.contains("://") {
             return super::remote::address(scalar.text).map(StoreKind::Shared);
         }
-        one_of(scalar.text, "store", &[("memory", ())]).map(|()| StoreKind::Memory)
+        one_of(scalar.text, "store", &[("memory", ())]).map(|()| StoreKind::Memory).map_err(|fault| {
+            if fault.mend.starts_with("did you mean") {
+                fault
+            } else {
+                super::remote::no_address(scalar.text)
+            }
+        })
+    }
+
+    fn may_be_secret(text: &str) -> bool {
+        text.contains('@')
     }
 
     fn schema() -> Schema {

@@ -30,7 +30,7 @@ pub use checked::{
 pub use envoy::{descriptors_in_words, ratelimit};
 pub use errors::{ConfigError, ConfigErrors, Fault, Place};
 pub use figures::{parse_period, parse_rate, parse_units, show_period, show_rate};
-pub use remote::{Layout, OnDamage, OnOutage, SharedStore};
+pub use remote::{AddressRule, Layout, OnDamage, OnOutage, SharedStore};
 pub(crate) use rules::{DenyStatus, KeyPart, Match, OnMissing, RuleCost};
 pub use rules::{Gateway, Pattern, Rule, TrustedProxies, proxies_in_words, rule_in_words};
 pub use schema::json_schema;

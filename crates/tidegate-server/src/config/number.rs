@@ -58,8 +58,13 @@ pub(super) fn whole(text: &str) -> Number {
         return digits(text);
     }
     if let Some(rest) = text.strip_prefix('-') {
-        let number = !rest.starts_with('-') && whole(rest) != Number::Other;
-        return if number { Number::Negative } else { Number::Other };
+        return match whole(rest) {
+            _ if rest.starts_with('-') => Number::Other,
+            Number::Other => Number::Other,
+            // Nothing is not less than nothing.
+            Number::Whole(0) | Number::Dressed(_, 0) => Number::Dressed(DIGITS_ONLY, 0),
+            _ => Number::Negative,
+        };
     }
     if let Some(plain) = otherwise_spelled(text) {
         return Number::Dressed(DIGITS_ONLY, plain);
@@ -138,6 +143,10 @@ mod tests {
             ("18446744073709551615", Number::Whole(u64::MAX)),
             ("18446744073709551616", Number::TooLarge),
             ("-1", Number::Negative),
+            ("-0", Number::Dressed(DIGITS_ONLY, 0)),
+            ("-0.0", Number::Dressed(DIGITS_ONLY, 0)),
+            ("-00", Number::Dressed(DIGITS_ONLY, 0)),
+            ("--0", Number::Other),
             ("-1.5", Number::Negative),
             ("-", Number::Other),
             ("--1", Number::Other),

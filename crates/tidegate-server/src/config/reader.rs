@@ -119,7 +119,13 @@ impl<'t> Cursor<'t> {
         match read(&self.node.value) {
             Ok(value) => Field::given_at(value, self.site()),
             Err(fault) => {
-                problems.add(&self.site(), fault);
+                let mut site = self.site();
+                if let Value::Text(text) | Value::Plain(text) = &self.node.value
+                    && T::may_be_secret(text)
+                {
+                    site.written = None;
+                }
+                problems.add(&site, fault);
                 Field::Wrong
             }
         }

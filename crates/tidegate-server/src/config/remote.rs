@@ -1,6 +1,6 @@
 //! The store that several instances share: where it is, and what is answered while it is not.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, json_schema};
@@ -9,7 +9,7 @@ use tidegate::{Algorithm, Period, Policy, PolicySet};
 use super::errors::{Fault, Problems};
 use super::leaf::{Choice, Leaf, Scalar};
 use super::raw::{Named, RawPolicy};
-use super::reader::{Cursor, Field};
+use super::reader::{Cursor, Field, step};
 
 /// What a policy answers while the store does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,6 +98,41 @@ impl RawRedis {
             partition: redis.leaf("partition"),
             on_damaged: redis.leaf("on_damaged"),
         })
+    }
+}
+
+impl SharedStore {
+    /// What differs from `built` and is not for a store that runs.
+    pub(super) fn waiting(&self, built: &SharedStore) -> Vec<String> {
+        let differ = [
+            ("redis.prefix", self.prefix != built.prefix),
+            ("redis.timeout", self.timeout != built.timeout),
+            ("redis.replica", self.replica != built.replica),
+            ("redis.partition", self.partition != built.partition),
+            ("redis.on_damaged", self.on_damaged != built.on_damaged),
+        ];
+        let mut names: Vec<String> =
+            differ.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()).collect();
+        let policies: BTreeSet<&String> = self.classic.keys().chain(built.classic.keys()).collect();
+        for policy in policies {
+            let path = step("policies", policy);
+            match (self.classic.get(policy), built.classic.get(policy)) {
+                (Some(now), Some(before)) if now == before => {}
+                (Some(_), Some(_)) => names.push(format!("{path}.key_prefix")),
+                _ => names.push(format!("{path}.layout")),
+            }
+        }
+        names
+    }
+
+    /// Whether the file gives `redis` anything that is not as it would be without.
+    pub(super) fn is_given(&self) -> bool {
+        let of_policies = SharedStore {
+            classic: self.classic.clone(),
+            on_store_error_of: self.on_store_error_of.clone(),
+            ..SharedStore::default()
+        };
+        *self != of_policies
     }
 }
 
@@ -256,14 +291,31 @@ impl Choice for Layout {
     const EXPECTED: &'static str = "tidegate or classic";
 }
 
-/// A place that is said to be a store's, before anybody has gone there.
+/// Says what is wrong with the address of a store, if anything is: whoever opens stores knows how they are written.
+pub type AddressRule = fn(&str) -> Result<(), Fault>;
+
+const SCHEMES: &str = "redis://, rediss://, redis+sentinel://, rediss+sentinel://, redis+cluster://, \
+                       rediss+cluster://, redis+unix:// or unix://, with valkey for redis as you like";
+
+/// A place that is said to be a store's, before anybody has looked at it closely.
 pub(super) fn address(text: &str) -> Result<String, Fault> {
-    const SCHEMES: [&str; 3] = ["redis", "valkey", "unix"];
+    const FAMILIES: [&str; 3] = ["redis", "valkey", "unix"];
     let scheme = text.split("://").next().unwrap_or_default();
     let family = scheme.split('+').next().unwrap_or_default();
-    let family = family.strip_suffix('s').filter(|it| SCHEMES.contains(it)).unwrap_or(family);
-    if !SCHEMES.contains(&family) || text.len() == scheme.len() {
-        return Err(Fault::new("unknown store", "write memory, or an address such as redis://host:6379/0"));
+    let family = family.strip_suffix('s').filter(|it| FAMILIES.contains(it)).unwrap_or(family);
+    if !FAMILIES.contains(&family) {
+        return Err(Fault::new(
+            "unknown store",
+            format!("write memory, or an address that begins with {SCHEMES}"),
+        ));
     }
     Ok(text.to_owned())
+}
+
+/// What is wrong with a text that is neither an address nor a word that is known.
+pub(super) fn no_address(text: &str) -> Fault {
+    match text {
+        "redis" | "valkey" => Fault::new("no address", format!("write where it is: {text}://host:6379/0")),
+        _ => Fault::new("unknown store", "write memory, or an address such as redis://host:6379/0"),
+    }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::checked::{Config, LoadError};
 use super::envoy::ratelimit::RatelimitFiles;
+use super::remote::AddressRule;
 
 /// The files that are read at the start, and again at each reload.
 ///
@@ -15,16 +16,17 @@ use super::envoy::ratelimit::RatelimitFiles;
 /// assert!(built_in.is_built_in());
 /// assert_eq!(built_in.load().unwrap().policies().len(), 1);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Source {
     file: Option<PathBuf>,
     ratelimit: Option<RatelimitFiles>,
+    addresses: Option<AddressRule>,
 }
 
 impl Source {
     /// The configuration file; without one, what is built in.
     pub fn file(file: Option<PathBuf>) -> Self {
-        Source { file, ratelimit: None }
+        Source { file, ..Source::default() }
     }
 
     /// And files written for envoyproxy/ratelimit.
@@ -33,9 +35,15 @@ impl Source {
         Source { ratelimit: files, ..self }
     }
 
+    /// With a closer look at the address of the store that the configuration file names.
+    #[must_use]
+    pub fn with_addresses(self, addresses: AddressRule) -> Self {
+        Source { addresses: Some(addresses), ..self }
+    }
+
     /// Whether no file is read at all.
     pub fn is_built_in(&self) -> bool {
-        *self == Source::default()
+        self.file.is_none() && self.ratelimit.is_none()
     }
 
     /// Reads and checks all files.
@@ -44,7 +52,10 @@ impl Source {
     /// What cannot be read or is wrong, and a domain that both have.
     pub fn load(&self) -> Result<Config, LoadError> {
         let config = match &self.file {
-            Some(file) => Config::load(file)?,
+            Some(file) => match self.addresses {
+                Some(addresses) => Config::load_with(file, addresses)?,
+                None => Config::load(file)?,
+            },
             None => Config::default(),
         };
         let Some(files) = &self.ratelimit else { return Ok(config) };

@@ -5,7 +5,7 @@ use std::fmt;
 
 use tidegate::{Algorithm, KeyPattern, Limit, Period, Plan, Policy, Units};
 
-use super::checked::Config;
+use super::checked::{Config, StoreKind, StoreSettings};
 use super::figures::show_period;
 use super::reader::step;
 use super::rules::Gateway;
@@ -75,8 +75,28 @@ pub fn warnings(config: &Config) -> Vec<Warning> {
         of_overrides(policy, &format!("{path}.overrides"), &mut found);
     }
     of_rules(config.gateway(), &mut found);
+    of_store(config.store(), &mut found);
     found.extend(config.remarks().iter().cloned());
     found
+}
+
+/// What is said of a store that several instances share means nothing where state is kept in memory.
+fn of_store(store: &StoreSettings, found: &mut Vec<Warning>) {
+    if *store.kind() != StoreKind::Memory {
+        return;
+    }
+    let shared = store.shared();
+    let of_policies = |policies: &mut dyn Iterator<Item = &String>, field: &str| -> Vec<String> {
+        policies.map(|policy| format!("{}.{field}", step("policies", policy))).collect()
+    };
+    let mut paths = of_policies(&mut shared.classic.keys(), "layout");
+    paths.extend(of_policies(&mut shared.on_store_error_of.keys(), "on_store_error"));
+    paths.extend(shared.is_given().then(|| "redis".to_owned()));
+    for path in paths {
+        let text =
+            "without effect, for state is kept in memory (give store: redis://HOST, or --store)".to_owned();
+        found.push(Warning { severity: Severity::Warning, path, text });
+    }
 }
 
 /// Behind a proxy that is not trusted, all clients have one address: the proxy's.

@@ -93,6 +93,10 @@ async fn a_whole_number_may_be_written_with_a_fraction_of_nothing() {
     let server = Server::start(FIVE).await;
     assert_eq!(server.post("/v1/check", r#"{"key":"k","cost":3.0}"#).await.json()["remaining"], 2);
     assert_eq!(server.post("/v1/check", r#"{"key":"k","cost":2.000}"#).await.json()["remaining"], 0);
+    for nothing in ["-0", "-0.0", "0.0"] {
+        let body = format!(r#"{{"key":"l","cost":{nothing}}}"#);
+        assert_eq!(server.post("/v1/check", body).await.json()["remaining"], 5, "{nothing}");
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ async fn each_wrong_body_is_told_its_field_its_value_the_rule_and_the_mend() {
     let range = "not a whole number from 0 to 1000000000000";
     let table = [
         (r#"{"key":"k","cost":-1}"#, format!("cost: -1: {range} (POST /v1/credit gives units back)")),
-        (r#"{"key":"k","cost":-0}"#, format!("cost: -0: {range}")),
+        (r#"{"key":"k","cost":-0.5}"#, format!("cost: -0.5: {range} (POST /v1/credit")),
         (r#"{"key":"k","cost":1.5}"#, format!("cost: 1.5: {range} (round it as is fair to the client)")),
         (r#"{"key":"k","cost":0.000001}"#, format!("cost: 0.000001: {range} (round it")),
         (r#"{"key":"k","cost":1e3}"#, format!("cost: 1e3: {range} (write digits only, without an exponent)")),

@@ -217,7 +217,7 @@ fn a_limit_of_nothing_is_taken_and_said() {
 #[test]
 fn the_frame_around_policies() {
     let right = "policies: {p: {limits: [{algorithm: gcra, rate: 1/s, burst: 1}]}}";
-    let table: [(&str, &[&str]); 16] = [
+    let table: [(&str, &[&str]); 19] = [
         ("{}", &["1: policies is missing (give at least one: policies: {api: ...})"]),
         ("[]", &["1: a list where a mapping belongs (write policies: {...})"]),
         ("policies:", &["1: policies: no value (write a policy, e.g. api: {limits: [...]})"]),
@@ -243,7 +243,21 @@ fn the_frame_around_policies() {
         (
             "store: http://h:6379\nRIGHT",
             &[
-                r#"1: store: "http://h:6379": unknown store (write memory, or an address such as redis://host:6379/0)"#,
+                r#"1: store: "http://h:6379": unknown store (write memory, or an address that begins with redis://, rediss://, redis+sentinel://, rediss+sentinel://, redis+cluster://, rediss+cluster://, redis+unix:// or unix://, with valkey for redis as you like)"#,
+            ],
+        ),
+        (
+            "store: redis\nRIGHT",
+            &[r#"1: store: "redis": no address (write where it is: redis://host:6379/0)"#],
+        ),
+        (
+            "store: valkey\nRIGHT",
+            &[r#"1: store: "valkey": no address (write where it is: valkey://host:6379/0)"#],
+        ),
+        (
+            "store: cache:6379\nRIGHT",
+            &[
+                r#"1: store: "cache:6379": unknown store (write memory, or an address such as redis://host:6379/0)"#,
             ],
         ),
         (
@@ -366,9 +380,37 @@ fn errors_say_file_line_and_column() {
     assert_eq!(
         errors.to_string(),
         "conf/t.yaml:1: policies: no policy (give at least one, e.g. api: {limits: [...]})\n\
-         conf/t.yaml:2: store: \"disk\": unknown store (write memory)"
+         conf/t.yaml:2: store: \"disk\": unknown store (write memory, or an address such as redis://host:6379/0)"
     );
     let second = &errors.errors()[1];
     assert_eq!((second.place(), second.value()), (Place { line: 2, column: 8 }, Some("\"disk\"")));
-    assert_eq!((second.path(), second.rule(), second.mend()), ("store", "unknown store", "write memory"));
+    let mend = "write memory, or an address such as redis://host:6379/0";
+    assert_eq!((second.path(), second.rule(), second.mend()), ("store", "unknown store", mend));
+}
+
+/// Whoever opens stores is asked about their addresses; what is wrong with one has its line like all else.
+#[test]
+fn an_address_is_judged_where_it_stands_and_not_shown() {
+    let refuse: AddressRule = |address| match address {
+        "redis://right" => Ok(()),
+        _ => Err(Fault::new("no host", "write redis://host:6379")),
+    };
+    let said = |store: &str| {
+        let text = format!("headers: {{family: noone}}\nstore: {store}\npolicies: {{}}\n");
+        let Err(LoadError::Invalid(errors)) = Config::read_with(text.as_bytes(), "t.yaml", refuse) else {
+            panic!("taken: {store}")
+        };
+        errors.errors().iter().map(|error| format!("{}: {error}", error.place().line)).collect::<Vec<_>>()
+    };
+    assert_eq!(said("redis://right").len(), 2);
+    let all = said("redis://:s3cret@");
+    assert_eq!(all[1], "2: store: no host (write redis://host:6379)");
+    assert_eq!(all.len(), 3);
+    for store in [
+        "http://:s3cret@h",
+        "ann:s3cret@h",
+        "'http://ann:s3cret-as-long-as-it-does-not-end-before-sixty-characters@h'",
+    ] {
+        assert!(!said(store).concat().contains("s3cret"), "{store}");
+    }
 }

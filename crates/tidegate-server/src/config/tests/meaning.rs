@@ -214,6 +214,33 @@ policies:
 }
 
 #[test]
+fn what_is_said_of_a_shared_store_means_nothing_in_memory() {
+    let text = "redis: {prefix: p}\n\
+        policies:\n\
+        \x20 api: {layout: classic, limits: [{algorithm: token_bucket, capacity: 5, refill: 1/s}]}\n\
+        \x20 login: {on_store_error: deny, limits: [{algorithm: sliding_window_log, limit: 5, window: 1d}]}\n";
+    let told = |config: &Config| {
+        let warned: Vec<_> =
+            warnings(config).into_iter().filter(|it| it.severity() == Severity::Warning).collect();
+        assert!(warned.iter().all(|it| it.text().starts_with("without effect, for state is kept in memory")));
+        warned.iter().map(|it| it.path().to_owned()).collect::<Vec<_>>()
+    };
+    let config = Config::parse(text, "t.yaml").unwrap();
+    assert_eq!(told(&config), ["policies.api.layout", "policies.login.on_store_error", "redis"]);
+    assert_eq!(told(&config.kept_in(StoreKind::Shared("redis://h".to_owned()))), [""; 0]);
+    let shared = Config::parse(&format!("store: redis://h\n{text}"), "t.yaml").unwrap();
+    assert_eq!(told(&shared), [""; 0]);
+    assert_eq!(told(&shared.kept_in(StoreKind::Memory)).len(), 3);
+    let plain = text
+        .split_once('\n')
+        .unwrap()
+        .1
+        .replace("layout: classic, ", "")
+        .replace("on_store_error: deny, ", "");
+    assert_eq!(told(&Config::parse(&plain, "t.yaml").unwrap()), [""; 0]);
+}
+
+#[test]
 fn a_shared_store_and_what_is_answered_without_it() {
     let config = Config::parse(
         "store: redis+cluster://a,b\n\

@@ -55,9 +55,11 @@ pub(super) fn text<'a>(name: FieldName, json: &'a str) -> Result<Cow<'a, str>, P
 pub(super) fn units(name: FieldName, json: &str, below_zero: &str, absent: &str) -> Result<Units, Problem> {
     let rule = format!("a whole number from 0 to {}", Units::MAX);
     let refused = |mend: &str| Err(name.problem(format!("{}: not {rule} ({mend})", shown(json))));
-    // JSON knows one kind of number, so some clients write 5 as 5.0; it is the same whole number.
-    let (whole, fraction) = json.split_once('.').unwrap_or((json, "0"));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    // JSON knows one kind of number, so some clients write 5 as 5.0, and nothing as -0; it is the same whole number.
+    let nothing = json.strip_prefix('-').filter(|rest| rest.bytes().all(|byte| matches!(byte, b'0' | b'.')));
+    let written = nothing.unwrap_or(json);
+    let (whole, fraction) = written.split_once('.').unwrap_or((written, "0"));
     if digits(whole) && fraction.bytes().all(|byte| byte == b'0') {
         return match whole.parse().ok().and_then(|amount| Units::new(amount).ok()) {
             Some(units) => Ok(units),
