@@ -123,7 +123,9 @@ impl Shared {
             let asked: Vec<_> = checks.iter().map(|(policy, check)| self.asked(*policy, check)).collect();
             let decisions = self.store.check_timed(&asked).await?;
             for ((policy, check), _) in checks.iter().zip(&decisions).filter(|(_, it)| it.charged() > 0) {
-                touched[*policy].get_mut(&check.key).map(|charged| *charged = true);
+                if let Some(charged) = touched[*policy].get_mut(&check.key) {
+                    *charged = true;
+                }
             }
             Ok(decisions)
         })
