@@ -86,7 +86,9 @@ fn proxies() -> Trust {
 
 fn headers(name: &'static str, lines: &[HeaderValue]) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    lines.iter().for_each(|line| drop(headers.append(name, line.clone())));
+    for line in lines {
+        headers.append(name, line.clone());
+    }
     headers
 }
 
