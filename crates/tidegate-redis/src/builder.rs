@@ -156,20 +156,22 @@ impl RedisStoreBuilder {
         let options = Options { connect_within: self.connect_timeout, ..Options::default() };
         let link =
             Link::open(&address, &options).await.map_err(|error| failed(error.address, error.reason))?;
-        let engine = Engine {
+        let mut engine = Engine {
             link,
             names: Names::under(&self.prefix, self.partition.as_deref()),
             lives: Lives {
                 spare: millis(self.spare),
                 unending: self.unending.map(|after| millis(after).max(1)),
             },
-            timeout: self.timeout,
+            // Whoever starts has time, and a machine that many start on at once is busy.
+            timeout: options.connect_within,
             on_damaged: self.on_damaged,
             classic: self.classic,
             gather: Gather::default(),
             runtime: Handle::current(),
         };
         engine.probe(options.connect_within).await.map_err(|reason| failed(address.to_string(), reason))?;
+        engine.timeout = self.timeout;
         let discipline = Discipline::start(&engine.link).await;
         let discipline = discipline.map_err(|failure| failed(address.to_string(), failure.to_string()))?;
         let fallback = Fallback::new(self.on_error, self.on_error_of, self.replica);
