@@ -153,5 +153,5 @@ async fn what_cannot_be_kept_so_is_said() {
     assert!(error.reason.contains("layout classic"), "{error}");
     server.command(&["HSET", "tb:ann", "tokens", "many"]);
     let error = api.check("ann", 1).await.unwrap_err();
-    assert!(error.reason.contains("tb:ann") && error.reason.contains("not numbers"), "{error}");
+    assert!(error.reason.contains("tb:ann") && error.reason.contains("no hash whose fields"), "{error}");
 }
