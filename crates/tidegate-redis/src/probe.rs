@@ -33,6 +33,9 @@ impl Engine {
             .version(within)
             .await
             .unwrap_or_else(|_| "a server that does not say what it is".into());
+        if !trouble.is_of_rights() {
+            return Err(format!("{version} does not run tidegate's scripts: {trouble}"));
+        }
         Err(format!(
             "{version} does not run tidegate's scripts: {trouble} (the user needs EVALSHA, SCRIPT LOAD, GET, SET, DEL, \
              GETRANGE, SETRANGE, STRLEN, PEXPIRE and PERSIST on these keys)"

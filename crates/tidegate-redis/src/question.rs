@@ -92,6 +92,11 @@ impl Trouble {
         matches!(self, Trouble::Link(Failure::NoRoom(_)))
     }
 
+    /// Whether it is the user that may not do it, as far as that can be told.
+    pub(crate) fn is_of_rights(&self) -> bool {
+        matches!(self, Trouble::Link(Failure::NotAllowed { .. } | Failure::Refused(_)))
+    }
+
     /// Whether a record is none: what others asked in the same call is right.
     pub(crate) fn is_of_one_record(&self) -> bool {
         matches!(self, Trouble::Link(Failure::Foreign(_)))

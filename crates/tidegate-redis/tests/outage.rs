@@ -530,3 +530,21 @@ async fn figures_changed_during_an_outage_refill_no_share() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_store_that_cannot_be_opened_says_what_it_is() {
+    let why = async |url: String| RedisStore::builder(url).open().await.unwrap_err().reason;
+    let replica = Server::setup(Program::Redis7).option("replicaof", "127.0.0.1 1").start();
+    let said = why(replica.url()).await;
+    assert!(said.contains("it is a replica; the store has to be a master"), "{said}");
+    assert!(!said.contains("the user needs"), "{said}");
+    let server = Server::start(Program::Redis7);
+    server.command(&["ACL", "SETUSER", "default", "-set"]);
+    let said = why(server.url()).await;
+    assert!(said.contains("the user needs EVALSHA"), "{said}");
+    let empty = std::env::temp_dir().join(format!("tidegate-empty-{}", std::process::id()));
+    std::fs::write(&empty, "\n").unwrap();
+    let said = why(format!("{}?password_file={}", server.url(), empty.display())).await;
+    std::fs::remove_file(&empty).unwrap();
+    assert!(said.contains("the file is empty (write the password into it)"), "{said}");
+}

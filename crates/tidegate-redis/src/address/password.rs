@@ -40,7 +40,13 @@ impl Password {
                 }
             },
             Self::File(path) => match std::fs::read_to_string(path) {
-                Ok(text) => Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned())),
+                Ok(text) => match text.trim_end_matches(['\r', '\n']) {
+                    "" => Err(format!(
+                        "{whose}password_file={}: the file is empty (write the password into it)",
+                        path.display()
+                    )),
+                    password => Ok(Some(password.to_owned())),
+                },
                 Err(error) => {
                     Err(format!("{whose}password_file={}: {error} (make it readable)", path.display()))
                 }

@@ -11,6 +11,7 @@ use redis::{AsyncConnectionConfig, RedisConnectionInfo, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
+use super::stranger::spoken_at;
 use crate::address::{Address, Credentials, Host, Tls};
 
 /// Where a server is.
@@ -114,13 +115,18 @@ impl Way {
     /// A connection that has let us in. Its errors hold no password.
     pub async fn connect(&self) -> Result<(MultiplexedConnection, Driver), String> {
         match &self.door {
-            Door::Host(Host { name, port }) => {
+            Door::Host(host @ Host { name, port }) => {
                 let stream =
                     TcpStream::connect((name.as_str(), *port)).await.map_err(|error| error.to_string())?;
                 stream.set_nodelay(true).map_err(|error| error.to_string())?;
                 match &self.login.tls {
-                    None => self.greet(stream).await,
-                    Some(tls) => self.greet(encrypt(stream, tls, name).await?).await,
+                    None => match self.greet(stream).await {
+                        Err(error) if !error.starts_with(ASKS_FOR_A_PASSWORD) => {
+                            Err(told_of_a_stranger(host, false).await.unwrap_or(error))
+                        }
+                        greeted => greeted,
+                    },
+                    Some(tls) => self.greet(encrypted(stream, tls, host).await?).await,
                 }
             }
             Door::Socket(path) => {
@@ -167,12 +173,47 @@ impl Way {
             // Without a password redis-rs finds nothing wrong.
             Value::ServerError(error) if error.code() == "NOAUTH" => {
                 let whose = self.login.whose;
-                Err(format!("NOAUTH: it asks for a password (add {whose}password_env=NAME after ?)"))
+                Err(format!(
+                    "{ASKS_FOR_A_PASSWORD} it asks for a password (add {whose}password_env=NAME after ?)"
+                ))
             }
             // Whatever else is wrong now may be right for what is asked later.
             _ => Ok((connection, driver)),
         }
     }
+}
+
+const ASKS_FOR_A_PASSWORD: &str = "NOAUTH:";
+
+/// A server that was greeted in a way it does not understand may wait for more; then it is asked in another.
+const WAITS_FOR: Duration = Duration::from_millis(500);
+
+/// The stream, encrypted.
+async fn encrypted(
+    stream: TcpStream,
+    tls: &Tls,
+    host: &Host,
+) -> Result<impl AsyncRead + AsyncWrite + Send + Unpin + 'static, String> {
+    let stranger = async {
+        tokio::time::sleep(WAITS_FOR).await;
+        match told_of_a_stranger(host, true).await {
+            Some(said) => said,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        done = encrypt(stream, tls, &host.name) => match done {
+            Err(error) => Err(told_of_a_stranger(host, true).await.unwrap_or(error)),
+            done => done,
+        },
+        said = stranger => Err(said),
+    }
+}
+
+/// What is wrong, if whoever is there speaks otherwise than the address says.
+async fn told_of_a_stranger(host: &Host, encrypted: bool) -> Option<String> {
+    let said = spoken_at(host).await?.instead_of(encrypted)?;
+    Some(said.to_owned())
 }
 
 #[cfg(feature = "tls")]

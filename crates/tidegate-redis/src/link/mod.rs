@@ -14,6 +14,7 @@ mod node;
 mod scripts;
 mod sentinel;
 mod slots;
+mod stranger;
 #[cfg(feature = "tls")]
 mod tls;
 mod work;

@@ -73,3 +73,32 @@ async fn a_server_that_wants_to_know_its_clients() {
     let said = why(&format!("{base}&cert={cert}&key={cert}")).await;
     assert!(said.contains("(a PEM file with a private key)"), "{said}");
 }
+
+#[tokio::test]
+async fn whoever_speaks_otherwise_than_the_address_says_is_told_by_name() {
+    use std::io::{Read as _, Write as _};
+    let certificates = Certificates::make();
+    let encrypted = Server::setup(Program::Redis7).encrypted(&certificates, false).start();
+    let plain = Server::setup(Program::Redis7).password("s3cret").start();
+    let web = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = web.local_addr().unwrap();
+    std::thread::spawn(move || {
+        // Until the test is over.
+        for stream in web.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n");
+        }
+    });
+    let ca = shown(certificates.ca());
+    for (url, expected) in [
+        (format!("redis://{}", encrypted.address()), "it speaks TLS (write rediss for redis"),
+        (format!("rediss://{}?ca={ca}", plain.address()), "it does not speak TLS (write redis for rediss"),
+        (format!("redis://{at}"), "an HTTP server answers there"),
+        (format!("rediss://{at}?ca={ca}"), "an HTTP server answers there"),
+    ] {
+        let address: Address = url.parse().unwrap();
+        let said = Link::open(&address, &Options::default()).await.unwrap_err().to_string();
+        assert!(said.contains(expected), "{url}: {said}");
+    }
+}
