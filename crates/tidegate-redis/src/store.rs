@@ -177,7 +177,7 @@ impl RedisStore {
             };
             if let Ok(done) = &done {
                 if adjustment == Adjustment::Reset {
-                    fallback.forget(&question);
+                    fallback.forget(&question.record);
                 }
                 fallback.remember(std::slice::from_ref(&question), &[done.after], now);
             }
@@ -297,7 +297,12 @@ impl AdHoc for RedisStore {
 
     fn forget_ad_hoc(&self, space: AdHocSpace, keys: &[&[u8]]) -> Answer<u64> {
         let records: Vec<Vec<u8>> = keys.iter().map(|key| self.engine.names.ad_hoc(space, key)).collect();
-        self.answer(move |engine| async move { Ok(engine.link.delete(&records, engine.timeout).await?) })
+        let fallback = Arc::clone(&self.fallback);
+        self.answer(move |engine| async move {
+            let removed = engine.link.delete(&records, engine.timeout).await?;
+            records.iter().for_each(|record| fallback.forget(record));
+            Ok(removed)
+        })
     }
 
     fn check_group_with(

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use tidegate::store::{StoreError, StoreErrorKind};
-use tidegate::{AdHocStore, Limiter, PolicySet, Reload, Timestamp, TooManyFigures};
+use tidegate::{Limiter, PolicySet, Reload, Timestamp, TooManyFigures};
 use tokio::sync::watch;
 
 use crate::admin_token::AdminToken;
@@ -36,8 +36,6 @@ pub struct App {
     /// Whether new work is welcome, for those who wait to be told.
     ready: watch::Sender<bool>,
     envoy: ArcSwap<InForce>,
-    /// What is charged under figures that came with Envoy's requests.
-    envoy_overrides: AdHocStore,
 }
 
 /// Why a request is under no policy.
@@ -61,7 +59,6 @@ impl App {
             draining: AtomicBool::new(false),
             ready: watch::Sender::new(true),
             envoy: ArcSwap::default(),
-            envoy_overrides: AdHocStore::default(),
         }
     }
 
@@ -100,12 +97,6 @@ impl App {
     pub fn with_envoy(self, rules: EnvoyRules) -> Self {
         self.set_envoy(rules);
         self
-    }
-
-    /// Keeps what is charged under figures that come with Envoy's requests in this store.
-    #[must_use]
-    pub fn with_envoy_overrides(self, store: AdHocStore) -> Self {
-        App { envoy_overrides: store, ..self }
     }
 
     /// Puts other rules for Envoy in force, at once. Reload the policies they name before.
@@ -183,10 +174,6 @@ impl App {
 
     pub(crate) fn envoy(&self) -> Arc<InForce> {
         self.envoy.load_full()
-    }
-
-    pub(crate) fn envoy_overrides(&self) -> &AdHocStore {
-        &self.envoy_overrides
     }
 
     pub(crate) fn watch_ready(&self) -> watch::Receiver<bool> {

@@ -3,6 +3,8 @@
 //! What is in memory is answered at once, without a future, a box or a task. All others answer by futures, and all
 //! doors wait for them in the same words.
 
+mod ad_hoc;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
@@ -12,8 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use tidegate::store::{Adjustment, Check, Grouping, Snapshot, Store, StoreError, amid};
-use tidegate::{ActivePolicy, Decision, MemoryStore, Penalty, PlanId, PolicyHandle, Timestamp};
+use tidegate::store::{AdHoc, Adjustment, Check, Grouping, Snapshot, Store, StoreError, Together, amid};
+use tidegate::{
+    ActivePolicy, AdHocCheck, AdHocSpace, Decision, MemoryStore, Penalty, PlanId, PolicyHandle, Timestamp,
+    Units,
+};
 
 /// The handle on a policy of a server.
 pub type Handle = PolicyHandle<AnyStore>;
@@ -75,7 +80,7 @@ pub enum Soon<T> {
 
 impl AnyStore {
     /// A store that answers by futures, wherever it is.
-    pub fn elsewhere(store: impl Store) -> Self {
+    pub fn elsewhere(store: impl AdHoc) -> Self {
         AnyStore(Kind::Elsewhere(Box::new(store), Arc::default()))
     }
 
@@ -89,13 +94,13 @@ impl AnyStore {
 
     /// The same answer; once it is there, what of it was made without the store is counted.
     #[inline]
-    fn counted<T: Send + 'static>(&self, answer: Soon<T>, decisions: fn(&T) -> &[Decision]) -> Soon<T> {
+    fn counted<T: Send + 'static>(&self, answer: Soon<T>, without: fn(&T) -> u64) -> Soon<T> {
         match (answer, &self.0) {
-            (Soon::Later(later), Kind::Elsewhere(_, degraded)) => {
-                let degraded = Arc::clone(degraded);
+            (Soon::Later(later), Kind::Elsewhere(_, count)) => {
+                let count = Arc::clone(count);
                 Soon::Later(Box::pin(async move {
                     let answer = later.await?;
-                    count_degraded(&degraded, decisions(&answer));
+                    count.fetch_add(without(&answer), Ordering::Relaxed);
                     Ok(answer)
                 }))
             }
@@ -122,11 +127,30 @@ impl AnyStore {
             Kind::Elsewhere(store, _) => Soon::Later(elsewhere(&**store)),
         }
     }
+
+    /// The same of several answers; what of them was made without the store is counted.
+    fn ask_each(
+        &self,
+        in_memory: impl FnOnce(&MemoryStore) -> Vec<Decision>,
+        elsewhere: impl FnOnce(&dyn Elsewhere) -> LaterEach,
+    ) -> SoonEach {
+        match &self.0 {
+            Kind::Memory(memory) => SoonEach::Known(in_memory(memory)),
+            Kind::Elsewhere(store, count) => {
+                let (later, count) = (elsewhere(&**store), Arc::clone(count));
+                SoonEach::Later(Box::pin(async move {
+                    let answers = later.await;
+                    count.fetch_add(degraded(answers.iter().flatten()), Ordering::Relaxed);
+                    answers
+                }))
+            }
+        }
+    }
 }
 
-fn count_degraded<'d>(degraded: &AtomicU64, decisions: impl IntoIterator<Item = &'d Decision>) {
-    let without = decisions.into_iter().filter(|decision| decision.is_degraded()).count();
-    degraded.fetch_add(without as u64, Ordering::Relaxed);
+/// How many of them were made without the store.
+fn degraded<'d>(decisions: impl IntoIterator<Item = &'d Decision>) -> u64 {
+    decisions.into_iter().filter(|decision| decision.is_degraded()).count() as u64
 }
 
 impl Default for AnyStore {
@@ -246,21 +270,11 @@ impl Store for AnyStore {
     fn check_one(&self, now: Timestamp, check: Check<'_>) -> Soon<Decision> {
         let answer =
             self.ask(|memory| Store::check_one(memory, now, check), |store| store.check_one(now, check));
-        self.counted(answer, std::slice::from_ref)
+        self.counted(answer, |decision| degraded([decision]))
     }
 
     fn check_each(&self, now: Timestamp, checks: &[Check<'_>]) -> SoonEach {
-        match &self.0 {
-            Kind::Memory(memory) => SoonEach::Known(Store::check_each(memory, now, checks)),
-            Kind::Elsewhere(store, degraded) => {
-                let (later, degraded) = (store.check_each(now, checks), Arc::clone(degraded));
-                SoonEach::Later(Box::pin(async move {
-                    let answers = later.await;
-                    count_degraded(&degraded, answers.iter().flatten());
-                    answers
-                }))
-            }
-        }
+        self.ask_each(|memory| Store::check_each(memory, now, checks), |store| store.check_each(now, checks))
     }
 
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Soon<Vec<Decision>> {
@@ -268,7 +282,7 @@ impl Store for AnyStore {
             |memory| Store::check_group(memory, now, checks, grouping),
             |store| store.check_group(now, checks, grouping),
         );
-        self.counted(answer, |decisions| decisions)
+        self.counted(answer, |decisions| degraded(decisions))
     }
 
     fn adjust(
@@ -282,7 +296,7 @@ impl Store for AnyStore {
             |memory| Store::adjust(memory, now, policy, key, adjustment),
             |store| store.adjust(now, policy, key, adjustment),
         );
-        self.counted(answer, |done| std::slice::from_ref(&done.after))
+        self.counted(answer, |done| degraded([&done.after]))
     }
 
     fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Soon<Snapshot> {
@@ -325,7 +339,7 @@ impl Store for AnyStore {
     }
 }
 
-/// Any [`Store`], its kind of answer forgotten.
+/// Any store, its kind of answer forgotten.
 trait Elsewhere: Send + Sync {
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId>;
     fn check_one(&self, now: Timestamp, check: Check<'_>) -> Later<Decision>;
@@ -333,9 +347,19 @@ trait Elsewhere: Send + Sync {
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Later<Vec<Decision>>;
     fn adjust(&self, now: Timestamp, of: &Arc<ActivePolicy>, key: &[u8], by: Adjustment) -> Later<Penalty>;
     fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Later<Snapshot>;
+    fn check_ad_hoc(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> LaterEach;
+    fn credit_ad_hoc(&self, now: Timestamp, of: AdHocCheck<'_>, units: Units) -> Later<Decision>;
+    fn forget_ad_hoc(&self, space: AdHocSpace, keys: &[&[u8]]) -> Later<u64>;
+    fn check_group_with(
+        &self,
+        now: Timestamp,
+        checks: &[Check<'_>],
+        ad_hoc: &[AdHocCheck<'_>],
+        grouping: Grouping,
+    ) -> Later<Together>;
 }
 
-impl<S: Store> Elsewhere for S {
+impl<S: AdHoc> Elsewhere for S {
     fn sweep(&self, now: Timestamp, policies: &[Arc<ActivePolicy>]) -> BTreeSet<PlanId> {
         Store::sweep(self, now, policies)
     }
@@ -358,5 +382,27 @@ impl<S: Store> Elsewhere for S {
 
     fn snapshot(&self, now: Timestamp, policy: &Arc<ActivePolicy>, key: &[u8]) -> Later<Snapshot> {
         Box::pin(S::settled(Store::snapshot(self, now, policy, key)))
+    }
+
+    fn check_ad_hoc(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> LaterEach {
+        Box::pin(S::each_settled(AdHoc::check_ad_hoc(self, now, checks)))
+    }
+
+    fn credit_ad_hoc(&self, now: Timestamp, of: AdHocCheck<'_>, units: Units) -> Later<Decision> {
+        Box::pin(S::settled(AdHoc::credit_ad_hoc(self, now, of, units)))
+    }
+
+    fn forget_ad_hoc(&self, space: AdHocSpace, keys: &[&[u8]]) -> Later<u64> {
+        Box::pin(S::settled(AdHoc::forget_ad_hoc(self, space, keys)))
+    }
+
+    fn check_group_with(
+        &self,
+        now: Timestamp,
+        checks: &[Check<'_>],
+        ad_hoc: &[AdHocCheck<'_>],
+        grouping: Grouping,
+    ) -> Later<Together> {
+        Box::pin(S::settled(AdHoc::check_group_with(self, now, checks, ad_hoc, grouping)))
     }
 }

@@ -55,7 +55,7 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
     let at = |door: &Option<(TcpListener, SocketAddr)>| door.as_ref().map(|(_, at)| *at);
     let doors = banner::Doors { http: http_at, grpc: at(&grpc), resp: at(&resp) };
     banner::show(args, &settings, doors);
-    let Settings { app, resp_password, tls, config, store, shared, drain, source, family, .. } = settings;
+    let Settings { app, resp_password, tls, config, shared, drain, source, family, .. } = settings;
     let app = Arc::new(app);
     let mut listeners = Listeners::http(http);
     if let Some((listener, _)) = grpc {
@@ -65,7 +65,7 @@ async fn serve(args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
         listeners = listeners.with_grpc_tls(Arc::clone(tls));
     }
     if let Some((listener, _)) = resp {
-        let door = Door::new(Arc::clone(&app)).with_keys(store.ad_hoc_store());
+        let door = Door::new(Arc::clone(&app));
         let door = match resp_password {
             Some(password) => door.with_password(password),
             None => door,

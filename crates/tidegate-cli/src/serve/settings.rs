@@ -174,8 +174,7 @@ impl Settings {
         let mut app = App::new(limiter)
             .with_headers(headers)
             .with_gateway(config.gateway().clone())
-            .with_envoy(config.envoy().clone())
-            .with_envoy_overrides(store.ad_hoc_store());
+            .with_envoy(config.envoy().clone());
         let token = ("--admin-token-file", args.admin_token_file.as_deref(), TOKEN_VARIABLE);
         if let Some(token) = secret(token, |text| AdminToken::new(text).map_err(|error| error.to_string()))? {
             app = app.with_admin_token(token);

@@ -62,9 +62,9 @@ impl Local {
         lock(&self.known).insert(&question.record, known);
     }
 
-    pub(super) fn forget(&self, question: &Question) {
-        lock(&self.standing).remove(&question.record);
-        lock(&self.known).remove(&question.record);
+    pub(super) fn forget(&self, record: &[u8]) {
+        lock(&self.standing).remove(record);
+        lock(&self.known).remove(record);
     }
 
     pub(super) fn decide(&self, now: Timestamp, question: &Question, charged: Charged) -> Decision {

@@ -129,9 +129,9 @@ impl Fallback {
         }
     }
 
-    /// Takes note that a key is as new.
-    pub(crate) fn forget(&self, question: &Question) {
-        self.local.forget(question);
+    /// Takes note that the key of a record is as new.
+    pub(crate) fn forget(&self, record: &[u8]) {
+        self.local.forget(record);
     }
 
     /// Decides a check without the store; `None` if its policy will not have that.

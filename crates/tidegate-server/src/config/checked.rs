@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::num::NonZeroU64;
 use std::path::Path;
 
-use tidegate::{AdHocStore, Limit, MemoryStore, OnFull, Policy, PolicySet, Rate};
+use tidegate::{Limit, MemoryStore, OnFull, Policy, PolicySet, Rate};
 
 use super::envoy;
 use super::envoy::ratelimit::Translated;
@@ -352,16 +352,8 @@ impl StoreSettings {
         StoreSettings { on_full, ..self }
     }
 
-    /// An empty store of these bounds for keys whose figures come with each check. It holds as many more.
-    pub fn ad_hoc_store(&self) -> AdHocStore {
-        let builder = AdHocStore::builder().on_full(self.on_full);
-        match self.max_keys {
-            Some(keys) => builder.max_keys(usize::try_from(keys).unwrap_or(usize::MAX)).build(),
-            None => builder.build(),
-        }
-    }
-
-    /// An empty store in memory, of these bounds.
+    /// An empty store in memory, of these bounds; it holds as many more keys of `CL.THROTTLE`, and as many whose
+    /// limits Envoy brings along.
     pub fn memory_store(&self) -> MemoryStore {
         let builder = MemoryStore::builder().on_full(self.on_full);
         match self.max_keys {

@@ -1,35 +1,27 @@
 //! The one place that asks the limiter about descriptors.
 //!
 //! First comes what happens in any case: hits given back and forced charges. Then, if the request is not over by that
-//! already, all others whose word counts are charged as one; at last those whose refusal does not count by itself.
+//! already, all others whose word counts are charged as one, whatever figures they are under; at last those whose
+//! refusal does not count by itself.
 
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use tidegate::store::StoreError;
-use tidegate::{AdHocStore, Asked, Cost, Decision, Timestamp, Units};
+use tidegate::store::{AdHoc, Store, StoreError};
+use tidegate::{AdHocCheck, AdHocSpace, Asked, Cost, Decision, Timestamp, Units};
 
 use super::part::{Decided, Part, Under, is_over};
 use crate::app::App;
-use crate::store::AnyStore;
+use crate::store::{AnyStore, SoonEach};
+
+/// Where keys are kept whose limits come with the request.
+const OVERRIDES: AdHocSpace = AdHocSpace::new("override");
 
 /// Decides all parts that are under a limit.
 ///
 /// # Errors
 /// The store could not answer; some may have been charged.
 pub(super) async fn charge(app: &App, parts: &mut [Part<'_>], at: Timestamp) -> Result<(), StoreError> {
-    let overrides = app.envoy_overrides();
-    for part in parts.iter_mut() {
-        part.decided = brought(part, overrides, at);
-    }
-    let charged = charge_policies(app, parts, at).await;
-    if charged.is_err() || is_over(parts) {
-        take_back(parts, overrides, at);
-    }
-    charged
-}
-
-async fn charge_policies(app: &App, parts: &mut [Part<'_>], at: Timestamp) -> Result<(), StoreError> {
     let outright = indices(parts, |part| part.is_settled_alone());
     let at_once = are_of_different_keys(parts, &outright);
     let decided = each(&outright, at_once, |index| settle(app, &parts[*index], at)).await?;
@@ -87,7 +79,15 @@ fn keep(parts: &mut [Part<'_>], members: &[usize], decisions: Vec<Decision>) {
 
 /// What does not depend on the others: hits that are given back, forced charges, and what can never fit.
 async fn settle(app: &App, part: &Part<'_>, at: Timestamp) -> Result<Option<Decided>, StoreError> {
-    let Under::Policy(handle, _) = &part.under else { return Ok(None) };
+    let handle = match &part.under {
+        Under::Nothing(_) => return Ok(None),
+        Under::Policy(handle, _) => handle,
+        Under::Brought(limit) => {
+            let of = AdHocCheck { space: OVERRIDES, key: &part.key, limit, cost: Cost::PEEK };
+            let decision = app.limiter().store().credit_ad_hoc(at, of, part.units).await?;
+            return Ok(Some(Decided { decision, fits: true }));
+        }
+    };
     if part.gives_back {
         let decision = handle.credit_at(&part.key, part.units, at).await?;
         return Ok(Some(Decided { decision, fits: true }));
@@ -102,27 +102,6 @@ async fn settle(app: &App, part: &Part<'_>, at: Timestamp) -> Result<Option<Deci
     Ok(Some(Decided { decision: done.after, fits }))
 }
 
-/// Under figures that came with the request. They are kept apart from the policies' state, so they cannot be in one
-/// group with it: what they were charged is given back if the others refuse.
-fn brought(part: &Part<'_>, store: &AdHocStore, at: Timestamp) -> Option<Decided> {
-    let Under::Brought(limit) = &part.under else { return None };
-    if part.gives_back {
-        let decision = store.credit(at, &part.key, limit, part.units);
-        return Some(Decided { decision, fits: true });
-    }
-    Some(Decided::plainly(store.check(at, &part.key, limit, cost(part.units))))
-}
-
-fn take_back(parts: &mut [Part<'_>], store: &AdHocStore, at: Timestamp) {
-    for part in parts.iter_mut().filter(|part| !part.gives_back) {
-        if let (Under::Brought(limit), Some(decided @ Decided { fits: true, .. })) =
-            (&part.under, &mut part.decided)
-        {
-            decided.decision = store.credit(at, &part.key, limit, part.units);
-        }
-    }
-}
-
 /// Decides these members as one: all are charged, or none; or just told how they stand.
 async fn decide_group(
     app: &App,
@@ -131,21 +110,38 @@ async fn decide_group(
     charge: bool,
     at: Timestamp,
 ) -> Result<Vec<Decision>, StoreError> {
-    let asked: Vec<Asked<'_, AnyStore>> = members
-        .iter()
-        .filter_map(|member| match &parts[*member] {
-            Part { under: Under::Policy(policy, _), key, units, .. } => {
-                Some(Asked { policy, key, cost: cost(*units) })
-            }
-            _ => None,
-        })
-        .collect();
-    match (charge, &asked[..]) {
-        (_, []) => Ok(Vec::new()),
-        (true, [one]) => Ok(vec![one.policy.check_at(one.key, one.cost, at).await?]),
-        (true, _) => app.limiter().check_all_at(&asked, at).await,
-        (false, _) => app.limiter().foresee_all_at(&asked, at).await,
+    let (mut asked, mut brought) = (Vec::<Asked<'_, AnyStore>>::new(), Vec::<AdHocCheck<'_>>::new());
+    for Part { under, key, units, .. } in members.iter().map(|member| &parts[*member]) {
+        let cost = cost(*units);
+        match under {
+            Under::Nothing(_) => {}
+            Under::Policy(policy, _) => asked.push(Asked { policy, key, cost }),
+            Under::Brought(limit) => brought.push(AdHocCheck { space: OVERRIDES, key, limit, cost }),
+        }
     }
+    let limiter = app.limiter();
+    let decided = match (charge, &asked[..], &brought[..]) {
+        (_, [], []) => return Ok(Vec::new()),
+        (true, [one], []) => return Ok(vec![one.policy.check_at(one.key, one.cost, at).await?]),
+        (true, [], [_]) => return alone(limiter.store().check_ad_hoc(at, &brought)).await,
+        (true, _, []) => return limiter.check_all_at(&asked, at).await,
+        (false, _, []) => return limiter.foresee_all_at(&asked, at).await,
+        (true, ..) => limiter.check_all_with_at(&asked, &brought, at).await?,
+        (false, ..) => limiter.foresee_all_with_at(&asked, &brought, at).await?,
+    };
+    // In the order of the members again.
+    let (mut policies, mut brought) = (decided.policies.into_iter(), decided.ad_hoc.into_iter());
+    let in_order = members.iter().filter_map(|member| match &parts[*member].under {
+        Under::Nothing(_) => None,
+        Under::Policy(..) => policies.next(),
+        Under::Brought(_) => brought.next(),
+    });
+    Ok(in_order.collect())
+}
+
+/// The answer to a single check.
+async fn alone(answers: SoonEach) -> Result<Vec<Decision>, StoreError> {
+    AnyStore::each_settled(answers).await.into_iter().collect()
 }
 
 /// A cost goes as far as units do.

@@ -32,6 +32,7 @@ pub(crate) async fn decide(app: &App, request: &Request<'_>) -> Result<Answer, R
     let parts = request.descriptors.iter().map(|descriptor| part(&in_force, request, descriptor));
     let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
     drop_replaced(&mut parts);
+    share_figures(&mut parts);
     charge(app, &mut parts, at).await.map_err(|error| {
         app.store_failed(&error);
         Refused::Unanswered(error.kind)
@@ -86,6 +87,22 @@ fn drop_replaced(parts: &mut [Part<'_>]) {
         .collect();
     for (part, _) in parts.iter_mut().zip(replaced).filter(|(_, replaced)| *replaced) {
         (part.rule, part.under) = (None, Under::Nothing(Status::UNMET));
+    }
+}
+
+/// One key has one limit in a request: of descriptors that are the same but for the limits they bring, that of the
+/// first counts.
+fn share_figures(parts: &mut [Part<'_>]) {
+    for index in 1..parts.len() {
+        let (before, rest) = parts.split_at_mut(index);
+        let Part { under: Under::Brought(limit), key, .. } = &mut rest[0] else { continue };
+        let first = before.iter().find_map(|part| match &part.under {
+            Under::Brought(first) if part.key == *key => Some(first),
+            _ => None,
+        });
+        if let Some(first) = first {
+            *limit = first.clone();
+        }
     }
 }
 

@@ -58,12 +58,17 @@ impl Part<'_> {
 
     /// Whether what comes of it depends on no other.
     pub fn is_settled_alone(&self) -> bool {
-        matches!(self.under, Under::Policy(..)) && (self.gives_back || self.exceeds || self.is_forced())
+        match self.under {
+            Under::Nothing(_) => false,
+            Under::Policy(..) => self.gives_back || self.exceeds || self.is_forced(),
+            // More than any limit can hold fits none that Envoy can write.
+            Under::Brought(_) => self.gives_back,
+        }
     }
 
-    /// Whether it is under a policy and nothing has come of it yet.
+    /// Whether it is under a limit and nothing has come of it yet.
     pub fn waits(&self) -> bool {
-        self.decided.is_none() && matches!(self.under, Under::Policy(..))
+        self.decided.is_none() && !matches!(self.under, Under::Nothing(_))
     }
 
     pub fn is_shadow(&self) -> bool {

@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use tidegate::Timestamp;
 
-use super::commands::{Batch, Context, Then, carry_out, rank_at_first};
+use super::commands::{Awaited, Batch, Context, Then, carry_out, rank_at_first};
 use super::door::{Admission, Door};
 use super::input::Input;
 use super::parse::{Fault, Parsed, Parser};
 use super::reply::Reply;
-use super::run::{Decided, Run};
+use super::run::{Decided, Run, failed};
 use super::session::{Hears, Origin, Session};
 use crate::app::App;
-use crate::store::LaterEach;
 
 /// Replies pile up to so many bytes before they are written; one of them may go past it.
 const MOST_PILED_UP: usize = 64 << 10;
@@ -58,10 +57,10 @@ pub struct Conversation {
     waiting: Option<Waiting>,
 }
 
-/// The store has yet to answer the run.
+/// The store has yet to answer.
 struct Waiting {
     since: Timestamp,
-    later: LaterEach,
+    awaited: Awaited,
 }
 
 impl fmt::Debug for Waiting {
@@ -154,9 +153,9 @@ impl Conversation {
                         self.input.take(bytes);
                         return Next::Close;
                     }
-                    Then::Wait(later) => {
+                    Then::Wait(awaited) => {
                         self.input.take(bytes);
-                        self.waiting = Some(Waiting { since: now, later });
+                        self.waiting = Some(Waiting { since: now, awaited });
                         return Next::Wait;
                     }
                     // It is read again afterwards.
@@ -219,7 +218,7 @@ impl Conversation {
                 Next::Read
             }
             Decided::Later(later) => {
-                self.waiting = Some(Waiting { since: now, later });
+                self.waiting = Some(Waiting { since: now, awaited: Awaited::Run(later) });
                 Next::Wait
             }
         }
@@ -227,15 +226,29 @@ impl Conversation {
 
     /// Waits for the store, and takes in what it answers.
     pub async fn wait(&mut self) {
-        let Some(Waiting { since, later }) = &mut self.waiting else { return };
-        let (since, answers) = (*since, later.await);
-        self.waiting = None;
-        let mut reply = Reply::new(&mut self.replies, self.session.protocol);
+        let Some(Waiting { since, awaited }) = &mut self.waiting else { return };
+        let since = *since;
         let app = self.admission.door().app();
-        let counted = self.run.told(app, answers.iter().map(Result::as_ref), &mut reply);
-        if counted > 0 {
-            self.took(since, counted);
+        match awaited {
+            Awaited::Run(later) => {
+                let answers = later.await;
+                let mut reply = Reply::new(&mut self.replies, self.session.protocol);
+                let counted = self.run.told(app, answers.iter().map(Result::as_ref), &mut reply);
+                if counted > 0 {
+                    self.took(since, counted);
+                }
+            }
+            Awaited::Count(later, is_heard) => {
+                let counted = later.await;
+                let mut reply = Reply::new(&mut self.replies, self.session.protocol);
+                match counted {
+                    Ok(count) if *is_heard => reply.integer(i64::try_from(count).unwrap_or(i64::MAX)),
+                    Ok(_) => {}
+                    Err(error) => failed(app, &error, is_heard.then_some(&mut reply)),
+                }
+            }
         }
+        self.waiting = None;
         self.run.forget_policies();
     }
 

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use tidegate::{AdHocStore, Timestamp};
+use tidegate::{AdHocSpace, AdHocStore, Timestamp};
 
 use super::directory::Directory;
 use super::secret::Password;
 use crate::app::App;
+
+/// The keys of `CL.THROTTLE`, in whichever store.
+pub(super) const THROTTLE: AdHocSpace = AdHocSpace::new("throttle");
 
 /// Connections at once, unless said otherwise.
 const MOST_CLIENTS: usize = 10_000;
@@ -17,16 +20,16 @@ const MOST_CLIENTS: usize = 10_000;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tidegate::AdHocStore;
 /// use tidegate_server::{App, config::Config, resp::Door};
 /// let app = Arc::new(App::in_memory(Config::default().policies().clone()));
-/// let door = Door::new(app).with_keys(AdHocStore::builder().max_keys(1_000_000).build());
-/// assert_eq!(door.keys().keys(), 0);
+/// let door = Door::new(app).with_most_clients(100);
+/// assert_eq!(door.keys().map(|keys| keys.keys()), Some(0));
 /// ```
 #[derive(Debug)]
 pub struct Door {
     app: Arc<App>,
-    keys: AdHocStore,
+    /// Of a store in this process's memory, so that they are at hand.
+    keys: Option<Arc<AdHocStore>>,
     password: Option<Password>,
     most_clients: usize,
     opened: Timestamp,
@@ -45,12 +48,14 @@ pub(super) struct Admission {
 }
 
 impl Door {
-    /// A door of this server: no password, any number of `CL.THROTTLE` keys, at most 10,000 clients at once.
+    /// A door of this server: no password, at most 10,000 clients at once, the keys of `CL.THROTTLE` in the limiter's
+    /// store.
     pub fn new(app: Arc<App>) -> Self {
+        let keys = app.limiter().store().memory().map(|memory| memory.ad_hoc(THROTTLE));
         Door {
             opened: app.now(),
             app,
-            keys: AdHocStore::default(),
+            keys,
             password: None,
             most_clients: MOST_CLIENTS,
             ids: AtomicU64::new(0),
@@ -58,12 +63,6 @@ impl Door {
             commands: AtomicU64::new(0),
             directory: ArcSwap::default(),
         }
-    }
-
-    /// Keeps the keys of `CL.THROTTLE` in this store.
-    #[must_use]
-    pub fn with_keys(self, keys: AdHocStore) -> Self {
-        Door { keys, ..self }
     }
 
     /// Lets nobody give commands who has not shown this password, or the admin token.
@@ -78,9 +77,9 @@ impl Door {
         Door { most_clients: clients, ..self }
     }
 
-    /// The keys of `CL.THROTTLE`.
-    pub fn keys(&self) -> &AdHocStore {
-        &self.keys
+    /// The keys of `CL.THROTTLE`, where they are in this process's memory.
+    pub fn keys(&self) -> Option<&AdHocStore> {
+        self.keys.as_deref()
     }
 
     pub(super) fn app(&self) -> &App {

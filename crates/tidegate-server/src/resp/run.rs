@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tidegate::store::{StoreError, StoreErrorKind};
-use tidegate::{Asked, Cost, Decision, Timestamp};
+use tidegate::store::{AdHoc, StoreError, StoreErrorKind};
+use tidegate::{AdHocCheck, AdHocLimit, Asked, Cost, Decision, Timestamp};
 
-use super::commands::tell;
+use super::commands::{tell, tell_throttle};
 use super::directory::{Directory, Known};
-use super::door::Door;
+use super::door::{Door, THROTTLE};
 use super::reply::Reply;
 use crate::app::App;
 use crate::store::{AnyStore, LaterEach};
@@ -30,11 +30,28 @@ pub(super) struct Run {
 
 #[derive(Debug)]
 struct Member {
-    /// The place of its policy.
-    policy: usize,
+    under: Under,
     key: Range<usize>,
     cost: Cost,
     is_heard: bool,
+}
+
+/// What a check is under.
+#[derive(Debug)]
+enum Under {
+    /// The policy at this place.
+    Policy(usize),
+    /// Figures that came with it.
+    Throttle(AdHocLimit),
+}
+
+/// The checks that a run is of: a question to a store is of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `TG.CHECK` and `TG.PEEK`.
+    Policies,
+    /// `CL.THROTTLE`, where its keys are in a store elsewhere.
+    Throttle,
 }
 
 /// How a run ended.
@@ -50,8 +67,18 @@ impl Run {
         self.members.is_empty()
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.members.len() >= MOST
+    /// Whether there is room for one more check of this kind.
+    #[inline]
+    pub(super) fn takes(&self, kind: Kind) -> bool {
+        self.members.len() < MOST && self.kind().is_none_or(|own| own == kind)
+    }
+
+    #[inline]
+    fn kind(&self) -> Option<Kind> {
+        self.members.first().map(|member| match member.under {
+            Under::Policy(_) => Kind::Policies,
+            Under::Throttle(_) => Kind::Throttle,
+        })
     }
 
     /// The place of the policy of this name; `None` if there is none such.
@@ -65,32 +92,62 @@ impl Run {
         self.directory.as_ref().expect("a policy was found in it").at(policy)
     }
 
-    /// Adds a check.
+    /// Adds a check under a policy.
     pub(super) fn join(&mut self, policy: usize, key: &[u8], cost: Cost, is_heard: bool) {
+        self.add(Under::Policy(policy), key, cost, is_heard);
+    }
+
+    /// Adds a check under figures that came with it.
+    pub(super) fn join_throttle(&mut self, limit: AdHocLimit, key: &[u8], cost: Cost, is_heard: bool) {
+        self.add(Under::Throttle(limit), key, cost, is_heard);
+    }
+
+    fn add(&mut self, under: Under, key: &[u8], cost: Cost, is_heard: bool) {
         let start = self.keys.len();
         self.keys.extend_from_slice(key);
-        self.members.push(Member { policy, key: start..self.keys.len(), cost, is_heard });
+        self.members.push(Member { under, key: start..self.keys.len(), cost, is_heard });
     }
 
     /// Decides all at `now` and tells it.
     pub(super) fn decide(&mut self, app: &App, now: Timestamp, reply: &mut Reply<'_>) -> Decided {
-        if let [one] = &self.members[..] {
-            let decided = self.known(one.policy).handle.check_at(&self.keys[one.key.clone()], one.cost, now);
+        if let [Member { under: Under::Policy(policy), key, cost, .. }] = &self.members[..] {
+            let decided = self.known(*policy).handle.check_at(&self.keys[key.clone()], *cost, now);
             return match decided.now() {
                 Ok(decision) => Decided::Told(self.told(app, std::iter::once(Ok(&decision)), reply)),
                 Err(later) => Decided::Later(Box::pin(async { vec![later.await] })),
             };
         }
-        let ask = |member: &Member| Asked {
-            policy: &self.known(member.policy).handle,
-            key: &self.keys[member.key.clone()],
-            cost: member.cost,
+        let answers = match self.kind() {
+            Some(Kind::Throttle) => app.limiter().store().check_ad_hoc(now, &self.brought()),
+            _ => app.limiter().check_batch_at(&self.asked(), now),
         };
-        let asked: Vec<Asked<'_, AnyStore>> = self.members.iter().map(ask).collect();
-        match app.limiter().check_batch_at(&asked, now).now() {
+        match answers.now() {
             Ok(decisions) => Decided::Told(self.told(app, decisions.iter().map(Ok), reply)),
             Err(later) => Decided::Later(later),
         }
+    }
+
+    /// The checks under policies.
+    fn asked(&self) -> Vec<Asked<'_, AnyStore>> {
+        let asked = self.members.iter().filter_map(|Member { under, key, cost, .. }| match under {
+            Under::Policy(policy) => {
+                let policy = &self.known(*policy).handle;
+                Some(Asked { policy, key: &self.keys[key.clone()], cost: *cost })
+            }
+            Under::Throttle(_) => None,
+        });
+        asked.collect()
+    }
+
+    /// The checks under figures that came with them.
+    fn brought(&self) -> Vec<AdHocCheck<'_>> {
+        let brought = self.members.iter().filter_map(|Member { under, key, cost, .. }| match under {
+            Under::Throttle(limit) => {
+                Some(AdHocCheck { space: THROTTLE, key: &self.keys[key.clone()], limit, cost: *cost })
+            }
+            Under::Policy(_) => None,
+        });
+        brought.collect()
     }
 
     /// Tells all in order, and is empty again. Returns how many were decisions and not looks.
@@ -105,21 +162,31 @@ impl Run {
             let decision = match answer {
                 Ok(decision) => decision,
                 Err(error) => {
-                    app.store_failed(error);
-                    if member.is_heard {
-                        unanswered(reply, error.kind);
-                    }
+                    failed(app, error, member.is_heard.then_some(&mut *reply));
                     continue;
                 }
             };
-            let known = self.known(member.policy);
-            if !member.cost.is_peek() {
-                known.counters.count(decision.outcome());
-                counted += 1;
-            }
-            if member.is_heard {
-                let policy = known.version(&self.keys[member.key.clone()], decision);
-                tell(reply, &policy, decision);
+            let is_counted = !member.cost.is_peek();
+            counted += u64::from(is_counted);
+            match member.under {
+                Under::Policy(policy) => {
+                    let known = self.known(policy);
+                    if is_counted {
+                        known.counters.count(decision.outcome());
+                    }
+                    if member.is_heard {
+                        let policy = known.version(&self.keys[member.key.clone()], decision);
+                        tell(reply, &policy, decision);
+                    }
+                }
+                Under::Throttle(_) => {
+                    if is_counted {
+                        app.metrics().throttled(decision.outcome());
+                    }
+                    if member.is_heard {
+                        tell_throttle(reply, decision);
+                    }
+                }
             }
         }
         self.clear();
@@ -143,12 +210,14 @@ impl Run {
     }
 }
 
-/// There is no decision, and nobody is to take that for a refusal.
-fn unanswered(reply: &mut Reply<'_>, kind: StoreErrorKind) {
-    let code = match kind {
+/// There is no answer: this is counted, and told whoever hears it. Nobody is to take it for a refusal.
+pub(super) fn failed(app: &App, error: &StoreError, reply: Option<&mut Reply<'_>>) {
+    app.store_failed(error);
+    let Some(reply) = reply else { return };
+    let code = match error.kind {
         StoreErrorKind::Damaged => "DAMAGED",
         StoreErrorKind::Unfit => "UNFIT",
         _ => "UNAVAILABLE",
     };
-    reply.error(format_args!("{code} {}", told(kind)));
+    reply.error(format_args!("{code} {}", told(error.kind)));
 }

@@ -199,7 +199,7 @@ async fn envoy_waits_for_the_store_and_is_told_when_it_is_down() {
         let statuses = client.descriptors(descriptors).await.statuses;
         statuses.iter().map(|status| status.limit_remaining).collect::<Vec<_>>()
     };
-    assert_eq!(left(&[asked.clone(), brought]).await, [3, 8], "what came along was given back");
+    assert_eq!(left(&[asked.clone(), brought]).await, [3, 8], "nothing was charged, whatever it was under");
     remote.asked();
     assert_eq!(
         left(&[forced("bob", 2), forced("eve", 3), asked.clone(), forced("bob", 1)]).await,

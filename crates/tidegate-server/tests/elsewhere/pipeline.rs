@@ -58,6 +58,30 @@ async fn checks_that_follow_one_another_are_one_question() {
 }
 
 #[tokio::test]
+async fn figures_that_come_along_are_one_question_too() {
+    let (remote, app) = app();
+    let mut conversation = conversation(&app);
+    let pipeline = "CL.THROTTLE k 9 1 60\r\nCL.THROTTLE l 4 1 60 2\r\nCL.THROTTLE k 9 1 60 0\r\n".repeat(2);
+    let replies = answered(&mut conversation, pipeline.as_bytes()).await;
+    assert_eq!(remote.asked(), 1);
+    let left: Vec<&str> = replies.split("*5\r\n").skip(1).map(|it| it.lines().nth(2).unwrap()).collect();
+    assert_eq!(left, [":9", ":3", ":9", ":8", ":1", ":8"]);
+    // What is under a policy is another question, what is given back and what is forgotten too.
+    let pipeline = "CL.THROTTLE k 9 1 60\r\nTG.CHECK api k\r\nCL.THROTTLE k 9 1 60\r\nCL.THROTTLE k 9 1 60 -3\r\n\
+                    CL.THROTTLE k 9 1 60 0\r\nCL.THROTTLE k 9 0 60\r\nCL.THROTTLE k 9 1 60\r\n";
+    let replies = answered(&mut conversation, pipeline.as_bytes()).await;
+    assert_eq!(remote.asked(), 6);
+    let heads: Vec<&str> = replies.lines().filter(|line| line.starts_with(['*', '-'])).collect();
+    assert_eq!(heads.len(), 7, "{replies}");
+    assert!(heads[1].starts_with("*8") && heads[5].starts_with("-ERR zero rates"), "{replies}");
+    answered(&mut conversation, "CL.THROTTLE k 9 1 60\r\n".repeat(80).as_bytes()).await;
+    assert_eq!(remote.asked(), 2, "sixty-four at once, and then the others");
+    answered(&mut conversation, format!("AUTH {TOKEN}\r\n").as_bytes()).await;
+    assert_eq!(answered(&mut conversation, b"DEL k l m\r\nCLIENT REPLY SKIP\r\nDEL k\r\n").await, ":2\r\n");
+    assert_eq!(remote.asked(), 2);
+}
+
+#[tokio::test]
 async fn a_store_that_is_down_is_an_error_for_each_and_the_conversation_goes_on() {
     let (remote, app) = app();
     let mut conversation = conversation(&app);
@@ -67,10 +91,13 @@ async fn a_store_that_is_down_is_an_error_for_each_and_the_conversation_goes_on(
     let words: Vec<&str> = replies.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(words, ["-UNAVAILABLE", "-UNAVAILABLE", "+PONG", "-UNAVAILABLE"]);
     assert!(!replies.contains("10.1.2.3"));
-    let admin = format!("AUTH {TOKEN}\r\nTG.CREDIT api k 1\r\nTG.RESET api k\r\nCL.THROTTLE k 4 1 1\r\n");
+    let admin = format!(
+        "AUTH {TOKEN}\r\nTG.CREDIT api k 1\r\nTG.RESET api k\r\nCL.THROTTLE k 4 1 1\r\nCL.THROTTLE k 4 1 1 0\r\n\
+         CL.THROTTLE k 4 1 1 -1\r\nDEL k l\r\nPING\r\n"
+    );
     let replies = answered(&mut conversation, admin.as_bytes()).await;
-    let words: Vec<&str> = replies.lines().take(4).map(|line| line.split(' ').next().unwrap()).collect();
-    assert_eq!(words, ["+OK", "-UNAVAILABLE", "-UNAVAILABLE", "*5"], "figures that come along are kept here");
+    let words: Vec<&str> = replies.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(words, [&["+OK"][..], &["-UNAVAILABLE"; 6], &["+PONG"]].concat());
     remote.fail(false);
     assert!(
         answered(&mut conversation, b"TG.CHECK api k\r\n").await.starts_with(&format!("{ALLOWED}:4\r\n"))
@@ -82,6 +109,11 @@ async fn a_check_without_an_answer_is_an_error_in_its_place_alone() {
     let (remote, app) = app();
     remote.fail_key("lost", StoreErrorKind::Outage);
     let mut conversation = conversation(&app);
+    let pipeline = "CL.THROTTLE k 4 1 60\r\nCL.THROTTLE lost 4 1 60\r\nCL.THROTTLE k 4 1 60\r\n";
+    let replies = answered(&mut conversation, pipeline.as_bytes()).await;
+    let heads: Vec<&str> = replies.lines().filter(|line| !line.starts_with(':')).collect();
+    assert!(matches!(heads[..], ["*5", lost, "*5"] if lost.starts_with("-UNAVAILABLE")), "{replies}");
+    assert_eq!(remote.asked(), 1);
     let pipeline = "TG.CHECK api k 2\r\nTG.CHECK api lost\r\nTG.PEEK log lost\r\nTG.CHECK api k\r\n";
     let replies = answered(&mut conversation, pipeline.as_bytes()).await;
     let parts = replies.split("-UNAVAILABLE").collect::<Vec<_>>();
@@ -108,13 +140,20 @@ fn command() -> impl Strategy<Value = String> {
     let key = prop_oneof![Just("a"), Just("b"), Just("c")];
     let policy = prop_oneof![4 => Just("api"), 4 => Just("log"), 1 => Just("none")];
     let cost = prop_oneof![4 => Just("1"), 1 => Just("0"), 1 => Just("2"), 1 => Just("9"), 1 => Just("-1")];
+    let figures =
+        prop_oneof![2 => Just("2 1 60"), 1 => Just("5 3 1"), 1 => Just("2 0 60"), 1 => Just("x 1 1")];
+    let quantity =
+        prop_oneof![4 => Just("1"), 1 => Just("0"), 1 => Just("2"), 1 => Just("9"), 1 => Just("-1")];
+    let throttle = (key.clone(), figures, quantity)
+        .prop_map(|(key, figures, quantity)| format!("CL.THROTTLE {key} {figures} {quantity}"));
     let check = (policy.clone(), key.clone(), cost).prop_map(|(p, k, c)| format!("TG.CHECK {p} {k} {c}"));
     prop_oneof![
         8 => check,
         2 => (policy.clone(), key.clone()).prop_map(|(policy, key)| format!("tg.peek {policy} {key}")),
         1 => (policy.clone(), key.clone()).prop_map(|(policy, key)| format!("TG.CREDIT {policy} {key} 1")),
         1 => (policy, key.clone()).prop_map(|(policy, key)| format!("TG.RESET {policy} {key}")),
-        1 => key.prop_map(|key| format!("CL.THROTTLE {key} 2 1 60")),
+        6 => throttle,
+        1 => key.prop_map(|key| format!("DEL {key} d")),
         1 => Just("TG.CHECK api".to_owned()),
         1 => Just("PING".to_owned()),
         1 => prop_oneof![Just("ON"), Just("OFF"), Just("SKIP")].prop_map(|how| format!("CLIENT REPLY {how}")),

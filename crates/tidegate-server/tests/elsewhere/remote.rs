@@ -5,8 +5,13 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tidegate::store::{Adjustment, Ask, Check, Grouping, Snapshot, Store, StoreError, StoreErrorKind, amid};
-use tidegate::{ActivePolicy, Decision, MemoryStore, Penalty, PlanId, Timestamp, Units};
+use tidegate::store::{
+    AdHoc, Adjustment, Ask, Check, Grouping, Snapshot, Store, StoreError, StoreErrorKind, Together, amid,
+};
+use tidegate::{
+    ActivePolicy, AdHocCheck, AdHocLimit, AdHocSpace, Cost, Decision, MemoryStore, Penalty, PlanId,
+    Timestamp, Units,
+};
 
 #[derive(Clone, Default)]
 pub struct Remote(Arc<Inner>);
@@ -81,6 +86,63 @@ fn owned(checks: &[Check<'_>]) -> Vec<(Arc<ActivePolicy>, Vec<u8>, Ask)> {
 
 fn borrowed(checks: &[(Arc<ActivePolicy>, Vec<u8>, Ask)]) -> Vec<Check<'_>> {
     checks.iter().map(|(policy, key, ask)| Check { policy, key, ask: *ask }).collect()
+}
+
+/// Ad hoc checks that outlive their question.
+struct Brought(Vec<(AdHocSpace, Vec<u8>, AdHocLimit, Cost)>);
+
+impl Brought {
+    fn of(checks: &[AdHocCheck<'_>]) -> Self {
+        let owned = |it: &AdHocCheck<'_>| (it.space, it.key.to_vec(), it.limit.clone(), it.cost);
+        Brought(checks.iter().map(owned).collect())
+    }
+
+    fn checks(&self) -> Vec<AdHocCheck<'_>> {
+        let checks = self.0.iter();
+        checks
+            .map(|(space, key, limit, cost)| AdHocCheck { space: *space, key, limit, cost: *cost })
+            .collect()
+    }
+}
+
+impl AdHoc for Remote {
+    fn check_ad_hoc(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> Answers {
+        let (checks, unanswered) = (Brought::of(checks), self.0.unanswered.lock().unwrap().clone());
+        let count = checks.0.len();
+        let answers = self.answer(move |memory| {
+            let each = checks.checks().into_iter().map(|check| match unanswered.get(check.key) {
+                Some(kind) => Err(trouble(*kind)),
+                None => Ok(memory.check_ad_hoc(now, &[check])[0]),
+            });
+            each.collect::<Vec<_>>()
+        });
+        Box::pin(async move { answers.await.unwrap_or_else(|error| vec![Err(error); count]) })
+    }
+
+    fn credit_ad_hoc(&self, now: Timestamp, of: AdHocCheck<'_>, units: Units) -> Answer<Decision> {
+        let of = Brought::of(&[of]);
+        self.answer(move |memory| memory.credit_ad_hoc(now, of.checks()[0], units))
+    }
+
+    fn forget_ad_hoc(&self, space: AdHocSpace, keys: &[&[u8]]) -> Answer<u64> {
+        let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.to_vec()).collect();
+        self.answer(move |memory| {
+            memory.forget_ad_hoc(space, &keys.iter().map(|key| &key[..]).collect::<Vec<_>>())
+        })
+    }
+
+    fn check_group_with(
+        &self,
+        now: Timestamp,
+        checks: &[Check<'_>],
+        ad_hoc: &[AdHocCheck<'_>],
+        grouping: Grouping,
+    ) -> Answer<Together> {
+        let (checks, ad_hoc) = (owned(checks), Brought::of(ad_hoc));
+        self.answer(move |memory| {
+            memory.check_group_with(now, &borrowed(&checks), &ad_hoc.checks(), grouping)
+        })
+    }
 }
 
 impl Store for Remote {

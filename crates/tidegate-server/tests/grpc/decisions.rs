@@ -121,7 +121,7 @@ async fn unlimited_shadow_quota_and_replaced() {
 }
 
 #[tokio::test]
-async fn figures_that_come_along_win_and_are_given_back_if_others_refuse() {
+async fn figures_that_come_along_win_and_are_charged_with_the_others_or_not_at_all() {
     let server = start(CONFIG).await;
     let limit = Some(RateLimitOverride { requests_per_unit: 3, unit: Unit::Hour.into() });
     let own = RateLimitDescriptor { limit, ..descriptor(&[("user", "ann")]) };
@@ -133,8 +133,40 @@ async fn figures_that_come_along_win_and_are_given_back_if_others_refuse() {
     assert_eq!((codes(&refused), refused.statuses[0].limit_remaining), ((false, vec![true, false]), 2));
     let mut credit = own.clone();
     credit.is_negative_hits = true;
-    assert_eq!(server.descriptors(&[own.clone(), credit]).await.statuses[1].limit_remaining, 2);
-    assert_eq!(server.descriptors(&[own]).await.statuses[0].limit_remaining, 1);
+    let both = server.descriptors(&[own.clone(), credit]).await.statuses;
+    let left: Vec<u32> = both.iter().map(|status| status.limit_remaining).collect();
+    assert_eq!(left, [2, 3], "what is given back comes first");
+    assert_eq!(server.descriptors(std::slice::from_ref(&own)).await.statuses[0].limit_remaining, 1);
+    // Of one descriptor with two limits the first counts, and both have to fit.
+    let wider = Some(RateLimitOverride { requests_per_unit: 50, unit: Unit::Hour.into() });
+    let twice = server.descriptors(&[own.clone(), RateLimitDescriptor { limit: wider, ..own.clone() }]).await;
+    assert!(!codes(&twice).0);
+    let limit = twice.statuses[1].current_limit.clone().unwrap().requests_per_unit;
+    assert_eq!((limit, twice.statuses[1].limit_remaining), (3, 0));
+    assert_eq!(server.descriptors(&[own]).await.statuses[0].limit_remaining, 0);
+}
+
+/// Charged first and given back, what did not count was seen by others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_charge_that_does_not_count_is_seen_by_nobody() {
+    let server = Arc::new(start(CONFIG).await);
+    server.descriptors(&[hits(&[("user", "bob")], 2)]).await;
+    let limit = Some(RateLimitOverride { requests_per_unit: 9, unit: Unit::Hour.into() });
+    let own = move |hits| RateLimitDescriptor { limit, ..self::hits(&[("user", "ann")], hits) };
+    let refused = {
+        let server = Arc::clone(&server);
+        tokio::spawn(async move {
+            for _ in 0..300 {
+                let answer = server.descriptors(&[own(9), descriptor(&[("user", "bob")])]).await;
+                assert_eq!(codes(&answer), (false, vec![true, false]));
+            }
+        })
+    };
+    while !refused.is_finished() {
+        let look = server.descriptors(&[own(0)]).await;
+        assert_eq!(look.statuses[0].limit_remaining, 9);
+    }
+    refused.await.unwrap();
 }
 
 #[tokio::test]

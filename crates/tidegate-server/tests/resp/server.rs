@@ -41,8 +41,8 @@ pub struct Server {
 /// What it opens its door to.
 pub fn app(config: &str, clock: impl Clock) -> App {
     let config = Config::parse(config, "test.yaml").unwrap();
-    let limiter = Limiter::builder(config.policies().clone()).store(AnyStore::default()).clock(clock).build();
-    App::new(limiter)
+    let store = AnyStore::from(config.store().memory_store());
+    App::new(Limiter::builder(config.policies().clone()).store(store).clock(clock).build())
 }
 
 impl Server {

@@ -1,7 +1,5 @@
 //! `CL.THROTTLE`, reply by reply.
 
-use tidegate::{AdHocStore, OnFull};
-
 use crate::server::Server;
 use crate::wire::{Reply, Wire};
 
@@ -154,7 +152,7 @@ fn figures_that_make_no_sense_are_refused_by_name() {
     );
     // Connection and server are as they were, and nothing was kept.
     assert_eq!(wire.ask("CL.THROTTLE k 4 10 60"), Reply::integers([0, 5, 4, -1, 6]));
-    assert_eq!(server.door.keys().keys(), 1);
+    assert_eq!(server.door.keys().unwrap().keys(), 1);
 }
 
 #[test]
@@ -177,13 +175,13 @@ fn other_figures_for_a_key_keep_what_it_used() {
     assert_eq!(wire.ask("CL.THROTTLE k 4 10 60 0"), Reply::integers([0, 5, 2, -1, 18]));
     assert_eq!(wire.ask("CL.THROTTLE k 19 10 60 1"), Reply::integers([0, 20, 1, -1, 114]));
     assert_eq!(wire.ask("CL.THROTTLE k 9 10 60 0"), Reply::integers([0, 10, 1, -1, 54]));
-    assert_eq!(server.door.keys().keys(), 1);
+    assert_eq!(server.door.keys().unwrap().keys(), 1);
 }
 
 #[test]
 fn a_store_that_is_full_says_so() {
-    let keys = AdHocStore::builder().max_keys(2).on_full(OnFull::RefuseNew).build();
-    let server = Server::start_with(crate::server::POLICIES, |door| door.with_keys(keys));
+    let full = format!("memory: {{max_keys: 2, on_full: refuse_new}}\n{}", crate::server::POLICIES);
+    let server = Server::start_with(&full, |door| door);
     let mut wire = Wire::to(&server);
     for key in ["a", "b"] {
         assert_eq!(wire.ask(&format!("CL.THROTTLE {key} 0 1 60")), Reply::integers([0, 1, 0, -1, 60]));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tidegate::MemoryStore;
+use tidegate::{AdHocStore, MemoryStore};
 
 use super::client::upper;
 use super::connection::REDIS_VERSION;
@@ -76,7 +76,7 @@ fn stats(context: &Context<'_>) -> String {
 }
 
 fn keyspace(context: &Context<'_>) -> String {
-    let of_throttle = context.door.keys().stats();
+    let of_throttle = context.door.keys().map(AdHocStore::stats).unwrap_or_default();
     let memory = context.door.app().limiter().store().memory();
     let of_policies = memory.map(MemoryStore::stats).unwrap_or_default();
     format!(

@@ -17,10 +17,11 @@ use super::parse::Args;
 use super::reply::Reply;
 use super::run::Run;
 use super::session::{Rank, Session};
-use crate::store::LaterEach;
+use crate::store::{Later, LaterEach};
 pub(super) use connection::rank_at_first;
 pub(super) use policy::tell;
 use table::{COMMANDS, Spec};
+pub(super) use throttle::answer as tell_throttle;
 
 /// What a command may look at and change.
 #[derive(Debug)]
@@ -52,8 +53,16 @@ pub(super) enum Then {
     Close,
     /// Nothing was done: first the run of checks has to be decided, for what comes now is no part of it.
     AfterRun,
-    /// The store is at work, and what it answers is to be told of the run.
-    Wait(LaterEach),
+    /// The store is at work.
+    Wait(Awaited),
+}
+
+/// What the store has yet to answer.
+pub(super) enum Awaited {
+    /// The run, which it is to be told of.
+    Run(LaterEach),
+    /// How many keys it forgot, and whether the client hears it.
+    Count(Later<u64>, bool),
 }
 
 /// Carries out one command.
@@ -77,6 +86,15 @@ pub(super) fn carry_out(context: &mut Context<'_>, args: Args<'_>) -> Then {
         Some(spec) if spec.rank > rank => not_admin(context, spec),
         Some(spec) => return (spec.run)(context, args),
     }
+    Then::GoOn
+}
+
+/// Tells what is wrong with a check, in its turn.
+fn after_run(context: &mut Context<'_>, tell: impl FnOnce(&mut Context<'_>)) -> Then {
+    if !context.run.is_empty() {
+        return Then::AfterRun;
+    }
+    tell(context);
     Then::GoOn
 }
 

@@ -3,9 +3,10 @@
 use tidegate::{Cost, Decision, Policy, Wait};
 
 use super::units::{amount, cost, no_cost, units, wait};
-use super::{Context, Then, shown};
+use super::{Awaited, Context, Then, after_run, shown};
 use crate::resp::parse::Args;
 use crate::resp::reply::Reply;
+use crate::resp::run::Kind;
 use crate::store::{Handle, Soon};
 
 /// `TG.CHECK policy key [cost]`.
@@ -24,22 +25,13 @@ pub(super) fn peek(context: &mut Context<'_>, args: Args<'_>) -> Then {
 /// Puts a check into the run of those that are decided together.
 fn join(context: &mut Context<'_>, args: Args<'_>, cost: Cost) -> Then {
     let (Some(name), Some(key)) = (args.get(1), args.get(2)) else { return Then::GoOn };
-    if context.run.is_full() {
+    if !context.run.takes(Kind::Policies) {
         return Then::AfterRun;
     }
     match context.run.policy(context.door, name) {
         Some(policy) => context.run.join(policy, key, cost, context.is_heard),
         None => return after_run(context, |context| unknown(context, name)),
     }
-    Then::GoOn
-}
-
-/// Tells what is wrong, in its turn.
-fn after_run(context: &mut Context<'_>, tell: impl FnOnce(&mut Context<'_>)) -> Then {
-    if !context.run.is_empty() {
-        return Then::AfterRun;
-    }
-    tell(context);
     Then::GoOn
 }
 
@@ -74,7 +66,7 @@ fn change(
             context.run.told(context.door.app(), std::iter::once(Ok(&decision)), &mut context.reply);
             Then::GoOn
         }
-        Err(later) => Then::Wait(Box::pin(async { vec![later.await] })),
+        Err(later) => Then::Wait(Awaited::Run(Box::pin(async { vec![later.await] }))),
     }
 }
 

@@ -66,7 +66,8 @@ pub(super) static COMMANDS: [Spec; 20] = [
         "Decides by GCRA under the figures given; quantity 0 looks, a negative one gives back",
         throttle::throttle,
     )
-    .keys(Keys::At(1)),
+    .keys(Keys::At(1))
+    .joins(),
     spec(
         "TG.CHECK",
         (3, 4),
