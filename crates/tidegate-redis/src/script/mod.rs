@@ -5,6 +5,7 @@ mod classic;
 mod read;
 mod swap;
 mod swift;
+mod written;
 
 pub(crate) use check::{Ask, Item, Mode, Told, check};
 pub(crate) use classic::{Bucket, Deed, classic};
