@@ -24,24 +24,60 @@ const OVERRIDES: AdHocSpace = AdHocSpace::new("override");
 pub(super) async fn charge(app: &App, parts: &mut [Part<'_>], at: Timestamp) -> Result<(), StoreError> {
     let outright = indices(parts, |part| part.is_settled_alone());
     let at_once = are_of_different_keys(parts, &outright);
-    let decided = each(&outright, at_once, |index| settle(app, &parts[*index], at)).await?;
+    let settled = async |index: &usize| {
+        let part = &parts[*index];
+        Ok(counts(app, part, settle(app, part, at).await)?.flatten())
+    };
+    let decided = each(&outright, at_once, settled).await?;
     for (index, decided) in outright.into_iter().zip(decided) {
         parts[index].decided = decided;
     }
     let group = indices(parts, |part| part.waits() && !part.is_aside());
     let aside = indices(parts, |part| part.waits() && part.is_aside());
     // Before anything is charged it has to be known whether all of those that count together refuse.
-    let foreseen = decide_group(app, parts, &aside, false, at).await?;
-    keep(parts, &aside, foreseen);
+    foresee(app, parts, &indices(parts, |part| part.waits() && part.is_quota() && !part.is_shadow()), at)
+        .await?;
+    foresee(app, parts, &indices(parts, |part| part.waits() && part.is_shadow()), at).await?;
     let decided = decide_group(app, parts, &group, !is_over(parts), at).await?;
     keep(parts, &group, decided);
     if !is_over(parts) {
         let at_once = are_of_different_keys(parts, &aside);
-        let alone = |index| decide_group(app, parts, std::slice::from_ref(index), true, at);
+        let alone = async |index: &usize| {
+            let decided = decide_group(app, parts, std::slice::from_ref(index), true, at).await;
+            counts(app, &parts[*index], decided)
+        };
         let decided = each(&aside, at_once, alone).await?;
-        keep(parts, &aside, decided.into_iter().flatten().collect());
+        for (index, decided) in aside.iter().zip(decided) {
+            keep(parts, std::slice::from_ref(index), decided.unwrap_or_default());
+        }
     }
     Ok(())
+}
+
+/// Looks how these stand, which are all shadows or none.
+async fn foresee(
+    app: &App,
+    parts: &mut [Part<'_>],
+    members: &[usize],
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let Some(first) = members.first() else { return Ok(()) };
+    let foreseen = decide_group(app, parts, members, false, at).await;
+    let foreseen = counts(app, &parts[*first], foreseen)?;
+    keep(parts, members, foreseen.unwrap_or_default());
+    Ok(())
+}
+
+/// An answer, or `None` if there is none and nobody is to hear of that: whatever becomes of a shadow, the request does not
+/// depend on it.
+fn counts<T>(app: &App, part: &Part<'_>, answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match answer {
+        Err(error) if part.is_shadow() => {
+            app.store_failed(&error);
+            Ok(None)
+        }
+        answer => answer.map(Some),
+    }
 }
 
 fn indices(parts: &[Part<'_>], mine: impl Fn(&Part<'_>) -> bool) -> Vec<usize> {

@@ -216,3 +216,25 @@ async fn envoy_waits_for_the_store_and_is_told_when_it_is_down() {
     assert_eq!(header.unwrap().value, "4");
     serving.abort();
 }
+
+#[tokio::test]
+async fn a_shadow_whose_store_has_no_answer_is_nobodys_trouble() {
+    let (remote, app) = app();
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let door = grpc::serve(listener, Arc::clone(&app), Duration::from_secs(1), std::future::pending());
+    let serving = tokio::spawn(door);
+    let client = connect(address, ManualClock::default(), app).await;
+    let asked = ["user", "dark", "dark_forced"].map(|key| descriptor(&[(key, "ann")]));
+    let told = async || {
+        let statuses = client.descriptors(&asked).await.statuses;
+        statuses.iter().map(|it| (it.current_limit.is_some(), it.limit_remaining)).collect::<Vec<_>>()
+    };
+    assert_eq!(told().await, [(true, 4), (true, 2), (true, 2)]);
+    remote.fail_policy("log");
+    assert_eq!(told().await, [(true, 3), (false, 0), (false, 0)], "the request does not depend on shadows");
+    remote.fail_policy("api");
+    let request = RateLimitRequest { domain: "edge".into(), descriptors: asked.to_vec(), hits_addend: 0 };
+    assert_eq!(client.ask(request).await.unwrap_err().code(), Code::Unavailable);
+    serving.abort();
+}

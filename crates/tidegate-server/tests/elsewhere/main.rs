@@ -27,7 +27,11 @@ policies:
 rules: [{name: r, policy: api, key: 'header:x-api-key'}]
 trusted_proxies: {addresses: [127.0.0.1]}
 envoy:
-  edge: [{key: user, policy: api}, {key: forced, policy: api, charge: always}]
+  edge:
+    - {key: user, policy: api}
+    - {key: forced, policy: api, charge: always}
+    - {key: dark, policy: log, shadow: true}
+    - {key: dark_forced, policy: log, shadow: true, charge: always}
 ";
 
 /// A server over this store, in virtual time.

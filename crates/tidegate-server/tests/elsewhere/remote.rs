@@ -24,6 +24,8 @@ struct Inner {
     /// Keys whose checks have no answer, and why.
     unanswered: Mutex<BTreeMap<Vec<u8>, StoreErrorKind>>,
     all_unanswered: Mutex<Option<StoreErrorKind>>,
+    /// A policy whose checks have no answer.
+    denied: Mutex<Option<&'static str>>,
     asked: AtomicU64,
 }
 
@@ -55,7 +57,15 @@ impl Remote {
         *self.0.all_unanswered.lock().unwrap() = kind;
     }
 
-    fn no_answer(&self, key: &[u8]) -> Option<StoreError> {
+    /// From now on what is asked under this policy has no answer.
+    pub fn fail_policy(&self, name: &'static str) {
+        *self.0.denied.lock().unwrap() = Some(name);
+    }
+
+    fn no_answer(&self, policy: &ActivePolicy, key: &[u8]) -> Option<StoreError> {
+        if *self.0.denied.lock().unwrap() == Some(policy.policy().name()) {
+            return Some(trouble(StoreErrorKind::Outage));
+        }
         let all = *self.0.all_unanswered.lock().unwrap();
         all.or_else(|| self.0.unanswered.lock().unwrap().get(key).copied()).map(trouble)
     }
@@ -154,7 +164,7 @@ impl Store for Remote {
     }
 
     fn check_one(&self, now: Timestamp, check: Check<'_>) -> Answer<Decision> {
-        if let Some(error) = self.no_answer(check.key) {
+        if let Some(error) = self.no_answer(check.policy, check.key) {
             return Box::pin(std::future::ready(Err(error)));
         }
         let checks = owned(&[check]);
@@ -175,7 +185,7 @@ impl Store for Remote {
     }
 
     fn check_group(&self, now: Timestamp, checks: &[Check<'_>], grouping: Grouping) -> Answer<Vec<Decision>> {
-        if let Some(error) = checks.iter().find_map(|check| self.no_answer(check.key)) {
+        if let Some(error) = checks.iter().find_map(|check| self.no_answer(check.policy, check.key)) {
             return Box::pin(std::future::ready(Err(error)));
         }
         let checks = owned(checks);
@@ -193,7 +203,7 @@ impl Store for Remote {
         key: &[u8],
         adjustment: Adjustment,
     ) -> Answer<Penalty> {
-        if let Some(error) = self.no_answer(key) {
+        if let Some(error) = self.no_answer(policy, key) {
             return Box::pin(std::future::ready(Err(error)));
         }
         let (policy, key) = (Arc::clone(policy), key.to_vec());
