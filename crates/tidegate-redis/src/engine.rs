@@ -159,7 +159,7 @@ impl Engine {
         items: &[Item],
         within: Duration,
     ) -> Result<Vec<Told>, Trouble> {
-        Ok(Told::of(self.link.call(call, within).await?, items)?)
+        Ok(Told::of(self.link.call_in_haste(call, within, self.timeout).await?, items)?)
     }
 
     pub(crate) async fn swap(&self, swap: Swap) -> Result<bool, Trouble> {

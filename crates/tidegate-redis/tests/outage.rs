@@ -452,6 +452,29 @@ async fn whoever_has_less_time_is_answered_within_it() {
     }
 }
 
+/// A server that takes 30 ms is slow, not out: those who wait for 5 ms are answered without it, and nobody else is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn haste_says_nothing_about_the_server() {
+    let server = Server::start(Program::Redis7);
+    let proxy = Proxy::to(server.address());
+    let node = Node::new(RedisStore::builder(proxy.url()).timeout(Duration::from_secs(60))).await;
+    let (local, deny) = (node.policy("local"), node.policy("deny"));
+    assert!(deny.check("bob", 1).await.unwrap().is_allowed());
+    proxy.set(Mischief::Delay(Duration::from_millis(30)));
+    for round in 0..11_u64 {
+        let hasty = (0..8).map(|_| {
+            let local = local.clone();
+            let asked = Box::pin(async move { local.check("ann", 1).await });
+            tokio::spawn(within(Duration::from_millis(5), asked))
+        });
+        for hasty in hasty.collect::<Vec<_>>() {
+            assert!(hasty.await.unwrap().unwrap().is_degraded());
+        }
+        let patient = deny.check("bob", 1).await.expect("the server was not given up");
+        assert_eq!((patient.is_degraded(), patient.remaining()), (false, 10 - round), "{round}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_killed_and_keeps_its_data_admits_no_more_than_there_is() {
     let setup = Server::setup(Program::Redis7).option("appendonly", "yes").option("appendfsync", "always");

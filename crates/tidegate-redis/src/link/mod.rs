@@ -164,8 +164,38 @@ impl Link {
     /// Runs a script, once or not at all, and waits `within` for its answer. In a cluster its keys must all be in
     /// one slot.
     pub(crate) async fn call(&self, call: &Call, within: Duration) -> Result<Value, Failure> {
+        self.run(call, within, &Sent::default()).await
+    }
+
+    /// The same for somebody who waits for only a part of the time that the server has. Their haste says nothing about
+    /// the server: the call goes on without them, and what becomes of it is counted as any other's. What has not been
+    /// sent by then is not sent.
+    pub(crate) async fn call_in_haste(
+        &self,
+        call: &Call,
+        within: Duration,
+        server_has: Duration,
+    ) -> Result<Value, Failure> {
+        if within >= server_has {
+            return self.call(call, within).await;
+        }
+        let sent = Arc::new(Sent::default());
+        let going_on = {
+            let (link, call, sent) = (self.clone(), call.clone(), Arc::clone(&sent));
+            tokio::spawn(async move { link.run(&call, server_has, &sent).await })
+        };
+        match tokio::time::timeout(within, going_on).await {
+            Ok(Ok(answer)) => answer,
+            // The runtime is at its end, and has cut it off.
+            Ok(Err(ended)) => Err(Failure::MayHaveRun(format!("the call was cut off: {ended}"))),
+            Err(_) if sent.leave() => Err(Failure::MayHaveRun(format!("no answer within {within:?}"))),
+            Err(_) => Err(Failure::NotRun(format!("no server to send it to within {within:?}"))),
+        }
+    }
+
+    async fn run(&self, call: &Call, within: Duration, sent: &Sent) -> Result<Value, Failure> {
         let slot = call.keys.first().map(|key| slot_of(key));
-        self.limited(within, async |sent| self.servers.run(slot, &Run { call, sent }).await).await
+        self.limited(within, sent, async |sent| self.servers.run(slot, &Run { call, sent }).await).await
     }
 
     /// What keys have to share to go into one call: a slot in a cluster; elsewhere nothing, so it is the same for all.
@@ -188,7 +218,7 @@ impl Link {
                 let answer = node.command(None, &redis::cmd("TIME"), sent).await?.or_failure()?;
                 Ok(Reading { server: node.name(), before, time: answer::time(answer)?, after: now() })
             };
-            readings.extend(self.limited(within, work).await);
+            readings.extend(self.limited(within, &Sent::default(), work).await);
         }
         readings
     }
@@ -222,18 +252,19 @@ impl Link {
     }
 
     async fn plain(&self, slot: Option<u16>, command: &Cmd, within: Duration) -> Result<Value, Failure> {
-        self.limited(within, async |sent| self.servers.run(slot, &Plain { command, sent }).await).await
+        let work = async |sent: &Sent| self.servers.run(slot, &Plain { command, sent }).await;
+        self.limited(within, &Sent::default(), work).await
     }
 
     /// Does work that sends commands, unless there is too much of it already, and not for longer than `within`.
     async fn limited<T>(
         &self,
         within: Duration,
+        sent: &Sent,
         work: impl AsyncFnOnce(&Sent) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let _seat = self.seat()?;
-        let sent = Sent::default();
-        let mut work = pin!(work(&sent));
+        let mut work = pin!(work(sent));
         let result = tokio::time::timeout(within, &mut work).await;
         if result.is_err() {
             // Before the work is dropped, so that what it had begun knows why.
@@ -241,7 +272,7 @@ impl Link {
         }
         match result {
             Ok(result) => result,
-            Err(_) if sent.is_set() => Err(Failure::MayHaveRun(format!("no answer within {within:?}"))),
+            Err(_) if sent.is_underway() => Err(Failure::MayHaveRun(format!("no answer within {within:?}"))),
             Err(_) => Err(Failure::NotRun(format!("no server to send it to within {within:?}"))),
         }
     }

@@ -1,7 +1,7 @@
 //! One server: its connections, and the scripts it has to be told.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,22 +19,40 @@ use crate::script::{Call, Script};
 /// What is known of a call while it waits: should nobody wait any longer, what became of it.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
-    /// A command is on its way whose answer is not here.
-    underway: AtomicBool,
+    state: AtomicU8,
     given_up: AtomicBool,
 }
 
+/// No command is on its way whose answer is not here.
+const IDLE: u8 = 0;
+/// One is.
+const UNDERWAY: u8 = 1;
+/// Nobody waits any more: nothing more is to be sent.
+const LEFT: u8 = 2;
+
 impl Sent {
     /// Whether it may have run.
-    pub fn is_set(&self) -> bool {
-        self.underway.load(Ordering::Relaxed)
+    pub fn is_underway(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == UNDERWAY
     }
 
-    pub fn set(&self, sent: bool) {
-        self.underway.store(sent, Ordering::Relaxed);
+    /// A command is about to be sent. `false` if it is not to be.
+    fn begin(&self) -> bool {
+        self.state.compare_exchange(IDLE, UNDERWAY, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// The deadline has come. A call that is dropped otherwise says nothing of the server.
+    /// Its answer is here.
+    fn end(&self) {
+        // Whoever has left knows no more of it.
+        let _ = self.state.compare_exchange(UNDERWAY, IDLE, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Whoever asked waits no longer; what is on its way goes on without them. Whether anything is.
+    pub fn leave(&self) -> bool {
+        self.state.swap(LEFT, Ordering::Relaxed) == UNDERWAY
+    }
+
+    /// The server's time is over. A call that is dropped otherwise says nothing of the server.
     pub fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
     }
@@ -97,7 +115,7 @@ impl Node {
     }
 
     /// Runs a script that the server may not know yet, `before` it the command that must stand just before it
-    /// (`ASKING`). `Sent` is left set only where it may have run.
+    /// (`ASKING`). `Sent` is left underway only where it may have run.
     pub async fn call(&self, before: Option<&Cmd>, call: &Call, sent: &Sent) -> Result<Answer, Failure> {
         let command = evalsha(call);
         for _ in 0..3 {
@@ -113,7 +131,7 @@ impl Node {
             if answer != Answer::NoScript {
                 return Ok(answer);
             }
-            if let Some(refused) = self.load(call.script, loaded, sent).await? {
+            if let Some(refused) = self.load(call.script, loaded).await? {
                 return Ok(refused);
             }
         }
@@ -159,25 +177,22 @@ impl Node {
             return Err(Failure::NotRun(format!("{name}: {refusal}")));
         }
         let up = self.ways.up(lanes).await?;
+        if !sent.begin() {
+            return Err(Failure::NotRun("nobody waits for the answer any more".to_owned()));
+        }
         let watched = Watched { breaker, sent, over: false };
-        sent.set(true);
         let answer = send(up).await.map(Answer::of);
         // Who waits for a master to appear waits as for an answer.
         watched.over(matches!(&answer, Ok(answer) if !matches!(answer, Answer::NotMaster(_))));
         // On an error the connection ended. Whether before or after the command was written is not known.
         let answer = answer.map_err(|error| Failure::MayHaveRun(format!("{name}: no answer: {error}")))?;
-        sent.set(false);
+        sent.end();
         Ok(answer)
     }
 
     /// Tells the server a script, unless somebody has since `loaded` was read. Doing so twice does no harm. An answer
     /// that keeps the script from running is handed on.
-    async fn load(
-        &self,
-        script: &'static Script,
-        loaded: u64,
-        sent: &Sent,
-    ) -> Result<Option<Answer>, Failure> {
+    async fn load(&self, script: &'static Script, loaded: u64) -> Result<Option<Answer>, Failure> {
         let _alone = self.loading.lock().await;
         if self.times_loaded(script) != loaded {
             return Ok(None);
@@ -186,7 +201,6 @@ impl Node {
         command.arg("LOAD").arg(script.source);
         // Whatever becomes of it, the call itself has not run.
         let told = self.command(None, &command, &Sent::default()).await;
-        sent.set(false);
         match told {
             Ok(Answer::Value(_)) => {
                 *self
@@ -285,4 +299,22 @@ fn evalsha(call: &Call) -> Cmd {
         command.arg(bytes.as_slice());
     }
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sent;
+
+    #[test]
+    fn what_was_not_sent_before_its_asker_left_is_not_sent_later() {
+        let sent = Sent::default();
+        assert!(sent.begin() && sent.is_underway());
+        sent.end();
+        assert!(!sent.leave(), "an answer was here, and no other command had begun");
+        assert!(!sent.begin(), "nobody waits");
+        let sent = Sent::default();
+        assert!(sent.begin() && sent.leave());
+        sent.end();
+        assert!(!sent.begin());
+    }
 }

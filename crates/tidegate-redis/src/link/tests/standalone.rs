@@ -421,3 +421,34 @@ async fn links_that_cannot_be_opened_say_why() {
     let said = why("unix:///no/such/socket").await;
     assert!(said.contains("/no/such/socket: No such file"), "{said}");
 }
+
+/// Callers in haste leave; what they asked is answered all the same, once, and tells how the server does.
+#[tokio::test]
+async fn callers_in_haste_do_not_speak_for_the_server() {
+    let server = Server::start(Program::Redis7);
+    let proxy = Proxy::to(server.address());
+    let link = open(&proxy.url()).await;
+    link.call(&count("a"), LONG).await.unwrap();
+    proxy.set(Mischief::Delay(SHORT));
+    for _ in 0..12 {
+        let answer = link.call_in_haste(&count("a"), Duration::from_millis(5), LONG).await;
+        assert!(matches!(answer, Err(Failure::MayHaveRun(_))), "{answer:?}");
+    }
+    assert_eq!(link.call(&count("a"), LONG).await, Ok(Value::Int(14)), "nothing was given up");
+    assert_eq!(link.call_in_haste(&count("a"), LONG, LONG).await, Ok(Value::Int(15)));
+
+    // Nobody stays to see it, and it is seen.
+    proxy.set(Mischief::BlackHole);
+    let mut left = 0;
+    let given_up = loop {
+        match link.call_in_haste(&count("a"), Duration::from_millis(5), SHORT).await {
+            Err(Failure::MayHaveRun(_)) => left += 1,
+            other => break other,
+        }
+    };
+    assert!(
+        matches!(&given_up, Err(Failure::NotRun(said)) if said.contains("in a row had no answer")),
+        "{given_up:?}"
+    );
+    assert!(left >= 5, "{left}");
+}
