@@ -32,7 +32,7 @@ Tasks:
                           without a name, list them and run all.
 
 Needed: cargo, a C compiler and, once, the network (crates.io, PyPI and npm; Debian's packages for
-redis-tools, and for Python and Node where they are missing). What is fetched lives in target/xtask and is used again.
+redis-tools, Redis 7, nginx and HAProxy, and for Python and Node where they are missing). What is fetched lives in target/xtask and is used again.
 
 Environment:
   TIDEGATE_SCHEMATHESIS   A schemathesis 4 of your own; else a pinned one is put into target/xtask/venv.
@@ -40,6 +40,12 @@ Environment:
   TIDEGATE_NODE           A Node 20 that finds redis, ioredis and iovalkey; else they are put into target/xtask/npm.
   TIDEGATE_REDIS_CLI, TIDEGATE_REDIS_BENCHMARK
                           Redis's own tools; else those in PATH, else Debian's redis-tools.
+  TIDEGATE_NGINX, TIDEGATE_HAPROXY, TIDEGATE_TRAEFIK, TIDEGATE_CADDY, TIDEGATE_ENVOY
+                          Proxies of your own; else Debian's, and pinned ones from PyPI.
+  TIDEGATE_REDIS_SERVER, TIDEGATE_REDIS8_SERVER, TIDEGATE_VALKEY8_SERVER, TIDEGATE_VALKEY9_SERVER
+                          Servers of your own, of these versions.
+  TIDEGATE_WRK, TIDEGATE_H2LOAD, TIDEGATE_THROTTLECRAB
+                          What `bench doors` asks with, and whom beside us.
 ";
 
 fn main() -> ExitCode {

@@ -20,8 +20,8 @@ Examples:
 
 Exit codes:
   0  done
-  1  it could not be done: something cannot be read, written or listened on
-  2  wrong usage, or a configuration that is wrong";
+  1  it could not be done: something cannot be read, written, listened on or reached; for `validate`: the file is wrong
+  2  wrong usage, or a configuration that is wrong or cannot be read";
 
 /// Exact rate limits: decide, for each client and each request, whether the work may go ahead now
 #[derive(Debug, Parser)]

@@ -186,7 +186,7 @@ fn an_address_in_use_is_told_with_the_mend() {
     let said = "address already in use (choose another, or stop what listens there)";
     assert_eq!(err, format!("tidegate: --listen-http {address}: {said}\n"));
     let (code, _, err) = ended(serve(&["--listen-http", "nonsense"]));
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(err.contains("--listen-http nonsense: not an address (write HOST:PORT"), "{err}");
 }
 
@@ -434,7 +434,7 @@ fn the_resp_door_can_be_left_shut() {
     assert_eq!(server.resp, None);
     server.says("resp     off");
     let (code, _, err) = ended(serve(&["--listen-resp", "nonsense"]));
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(
         err.contains("--listen-resp nonsense: not an address (write HOST:PORT, e.g. 127.0.0.1:6380, or off)"),
         "{err}"
@@ -489,7 +489,7 @@ fn the_grpc_door_can_be_left_shut() {
     assert_eq!(server.grpc, None);
     server.says("grpc     off");
     let (code, _, err) = ended(serve(&["--listen-grpc", "nonsense"]));
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(err.contains("--listen-grpc nonsense: not an address"), "{err}");
 }
 

@@ -41,7 +41,7 @@ Examples:
 Exit codes:
   0  every line was decided or counted as bad; also if whoever reads the output closes it
   1  the trace cannot be read, the output not be written, the store does not answer, or --strict met a bad line
-  2  wrong usage, or a configuration that is wrong";
+  2  wrong usage, or a configuration that is wrong or cannot be read";
 
 /// Decide a recorded trace in its own time: a month in seconds
 #[derive(Debug, Clone, Args)]

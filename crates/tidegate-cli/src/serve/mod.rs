@@ -145,7 +145,11 @@ async fn bind(flag: &str, address: &str, example: &str) -> Result<(TcpListener, 
                 "this machine does not have the address (choose one it has)".into()
             }
             io::ErrorKind::PermissionDenied => "permission denied (choose a port above 1023)".into(),
-            io::ErrorKind::InvalidInput => format!("not an address (write HOST:PORT, e.g. {example})"),
+            io::ErrorKind::InvalidInput => {
+                let reason =
+                    format_args!("{flag} {address}: not an address (write HOST:PORT, e.g. {example})");
+                return Failure::usage(reason);
+            }
             _ => format!("{error} (write HOST:PORT, e.g. {example})"),
         };
         Failure::run(format_args!("{flag} {address}: {reason}"))

@@ -46,9 +46,9 @@ to standard output: `listening http 127.0.0.1:8080`, and the same of grpc and re
 Exit codes:
   0  it was told to stop, and drained
   1  an address cannot be listened on, the store does not answer, or a second signal cut the drain short
-  2  wrong usage, or a configuration that is wrong";
+  2  wrong usage, or a configuration that is wrong or cannot be read";
 
-/// Decide checks over HTTP and RESP
+/// Decide checks over HTTP, gRPC and RESP
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = HELP)]
 pub struct ServeArgs {
