@@ -8,6 +8,7 @@ use tidegate::{Cost, Limit, Period, Policy, Rate, Timestamp};
 use tidegate_core::{Cells, Log};
 
 use crate::engine::Engine;
+use crate::link::RIGHTS;
 use crate::prepared::Prepared;
 use crate::question::{Question, Trouble};
 
@@ -33,13 +34,12 @@ impl Engine {
             .version(within)
             .await
             .unwrap_or_else(|_| "a server that does not say what it is".into());
-        if !trouble.is_of_rights() {
-            return Err(format!("{version} does not run tidegate's scripts: {trouble}"));
-        }
-        Err(format!(
-            "{version} does not run tidegate's scripts: {trouble} (the user needs EVALSHA, SCRIPT LOAD, GET, SET, DEL, \
-             GETRANGE, SETRANGE, STRLEN, PEXPIRE and PERSIST on these keys)"
-        ))
+        // A server that refuses for a reason of its own may mean the same.
+        let rights = match trouble.may_be_of_rights() {
+            true => format!(" (the user needs {RIGHTS} on these keys)"),
+            false => String::new(),
+        };
+        Err(format!("{version} does not run tidegate's scripts: {trouble}{rights}"))
     }
 
     async fn try_scripts(&self) -> Result<(), Trouble> {

@@ -92,9 +92,9 @@ impl Trouble {
         matches!(self, Trouble::Link(Failure::NoRoom(_)))
     }
 
-    /// Whether it is the user that may not do it, as far as that can be told.
-    pub(crate) fn is_of_rights(&self) -> bool {
-        matches!(self, Trouble::Link(Failure::NotAllowed { .. } | Failure::Refused(_)))
+    /// Whether it may be the user that may not do it, where the server did not say so.
+    pub(crate) fn may_be_of_rights(&self) -> bool {
+        matches!(self, Trouble::Link(Failure::Refused(_)))
     }
 
     /// Whether a record is none: what others asked in the same call is right.

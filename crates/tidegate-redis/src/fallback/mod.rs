@@ -1,10 +1,10 @@
 //! What is answered while the store is not.
 
 mod local;
+mod outage;
 mod share;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use tidegate::store::{Adjustment, Grouping, Snapshot};
@@ -12,6 +12,7 @@ use tidegate::{Decision, KeyState, Penalty, Timestamp};
 
 use crate::question::{Question, Trouble};
 use local::Local;
+use outage::Outage;
 pub use share::{Replica, ReplicaError};
 
 /// What a policy answers while the store does not.
@@ -51,12 +52,8 @@ pub(crate) enum Charged {
 pub(crate) struct Fallback {
     answers: RwLock<Answers>,
     local: Local,
-    /// When an outage was told of last, in microseconds; 0 while the store answers.
-    told: AtomicU64,
+    outage: Outage,
 }
-
-/// While an outage lasts it is told of once in so many microseconds.
-const TELL_EVERY: u64 = 1_000_000;
 
 #[derive(Debug)]
 struct Answers {
@@ -67,7 +64,7 @@ struct Answers {
 impl Fallback {
     pub(crate) fn new(otherwise: OnStoreError, of: HashMap<String, OnStoreError>, replica: Replica) -> Self {
         let answers = RwLock::new(Answers { otherwise, of });
-        Fallback { answers, local: Local::of(replica), told: AtomicU64::new(0) }
+        Fallback { answers, local: Local::of(replica), outage: Outage::default() }
     }
 
     pub(crate) fn set(&self, otherwise: OnStoreError, of: HashMap<String, OnStoreError>) {
@@ -83,34 +80,21 @@ impl Fallback {
     ) -> Result<T, Trouble> {
         match answer {
             Ok(answer) => {
-                self.answered();
+                if self.outage.answered(now) {
+                    tracing::info!("the store answers again");
+                }
                 Ok(answer)
             }
             Err(trouble) => {
                 let Some(charged) = trouble.outage() else { return Err(trouble) };
-                self.unanswered(&trouble, now);
+                if self.outage.failed(now) {
+                    tracing::warn!(
+                        "the store gives no answer, policies do what their on_store_error says: {trouble} (told once a \
+                         second at most)"
+                    );
+                }
                 decide(charged).ok_or(trouble)
             }
-        }
-    }
-
-    /// The store could not be asked.
-    fn unanswered(&self, trouble: &Trouble, now: Timestamp) {
-        let (now, told) = (now.as_micros().max(1), self.told.load(Ordering::Relaxed));
-        if told != 0 && now.abs_diff(told) < TELL_EVERY {
-            return;
-        }
-        if self.told.compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            tracing::warn!(
-                "the store gives no answer, policies do what their on_store_error says: {trouble}"
-            );
-        }
-    }
-
-    /// The store has answered.
-    fn answered(&self) {
-        if self.told.load(Ordering::Relaxed) != 0 && self.told.swap(0, Ordering::Relaxed) != 0 {
-            tracing::info!("the store answers again");
         }
     }
 

@@ -40,6 +40,10 @@ use work::{Plain, Run, Work};
 
 pub(crate) use slots::slot_of;
 
+/// What scripts are run with, and run.
+pub(crate) const RIGHTS: &str =
+    "EVALSHA, SCRIPT LOAD, GET, SET, DEL, GETRANGE, SETRANGE, STRLEN, PEXPIRE and PERSIST";
+
 /// Why a call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
@@ -53,7 +57,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     NoRoom(String),
     /// The user may not do that; `begun` if a script may have been half way through.
-    #[error("{said} (give the user that right)")]
+    #[error("{said} (the user needs {RIGHTS} on these keys)")]
     NotAllowed { said: String, begun: bool },
     /// A script met data under its keys that is none of ours, and ended before it wrote a record.
     #[error("{0}")]
