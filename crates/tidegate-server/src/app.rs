@@ -186,7 +186,7 @@ impl App {
 
     /// The store could not answer: this is counted, and told in the log, but not for every check.
     pub(crate) fn store_failed(&self, error: &StoreError) {
-        if !self.metrics.store_failed(self.now(), error.kind) {
+        if !self.metrics.store_failed(self.now(), error) {
             return;
         }
         match error.kind {

@@ -3,17 +3,19 @@
 mod exposition;
 mod latency;
 mod stripes;
+mod told;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use tidegate::store::StoreErrorKind;
+use tidegate::store::StoreError;
 use tidegate::{Outcome, PolicySet, Timestamp};
 
 use latency::Latency;
 use stripes::Striped;
+use told::Told;
 
 pub(crate) use exposition::{CONTENT_TYPE, render};
 
@@ -51,8 +53,7 @@ pub(crate) struct Metrics {
     latency: Latency,
     reloads: Reloads,
     store_errors: AtomicU64,
-    /// Microseconds since 1970 when one was last told.
-    store_errors_told: [AtomicU64; 2],
+    told: Told,
 }
 
 /// Reloads of the configuration.
@@ -75,7 +76,7 @@ impl Metrics {
             latency: Latency::new(),
             reloads,
             store_errors: AtomicU64::new(0),
-            store_errors_told: Default::default(),
+            told: Told::default(),
         }
     }
 
@@ -110,15 +111,11 @@ impl Metrics {
         self.latency.record(micros, decisions);
     }
 
-    /// Counts a check that the store could not answer. Whether that is to be told: once a second at most, and what an
-    /// operator has to mend apart from what passes.
-    pub fn store_failed(&self, now: Timestamp, kind: StoreErrorKind) -> bool {
+    /// Counts a check that the store could not answer. Whether that is to be told: outages once a second at most, and
+    /// what an operator has to mend once a second each.
+    pub fn store_failed(&self, now: Timestamp, error: &StoreError) -> bool {
         self.store_errors.fetch_add(1, Ordering::Relaxed);
-        let place = &self.store_errors_told[usize::from(kind == StoreErrorKind::Outage)];
-        let (now, told) = (now.as_micros(), place.load(Ordering::Relaxed));
-        let is_due = told == 0 || now >= told.saturating_add(1_000_000);
-        let tell = || place.compare_exchange(told, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        is_due && tell()
+        self.told.is_due(now, error)
     }
 
     /// Counts a reload that put a configuration in force at `now`.
