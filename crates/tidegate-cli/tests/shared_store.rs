@@ -313,23 +313,30 @@ fn a_comparison_in_a_store_gives_the_bytes_of_one_in_memory_and_leaves_nothing()
 }
 
 #[test]
-fn a_replay_that_is_interrupted_leaves_nothing() {
+fn a_replay_that_is_interrupted_or_whose_terminal_closes_leaves_nothing() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        interrupts_a_replay(signal, code);
+    }
+}
+
+fn interrupts_a_replay(signal: &str, code: i32) {
     let server = Server::start(Program::Redis7);
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config");
     fs::write(&config, REPLAYED).unwrap();
-    let mut replay = command(&[
-        "replay",
-        "--config",
-        config.to_str().unwrap(),
-        "--store",
-        &server.url(),
-        "--keep-order",
-        "-",
-    ])
-    .stdin(Stdio::piped())
-    .spawn()
-    .unwrap();
+    let config = config.to_str().unwrap();
+    let replay = command(&["replay", "--config", config, "--store", &server.url(), "--keep-order", "-"]);
+    // These tests may themselves run under nohup.
+    let mut replay = std::process::Command::new("env")
+        .arg("--default-signal=HUP")
+        .arg(replay.get_program())
+        .args(replay.get_args())
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     // More than a buffer holds, and then no end.
     let mut input = replay.stdin.take().unwrap();
     for _ in 0..20 {
@@ -342,7 +349,7 @@ fn a_replay_that_is_interrupted_leaves_nothing() {
         assert!(looks < 3_000, "it charges nobody");
     }
     let pid = replay.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    assert_eq!(replay.wait().unwrap().code(), Some(130));
+    assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    assert_eq!(replay.wait().unwrap().code(), Some(code), "{signal}");
     assert_eq!(server.command(&["DBSIZE"]).integer(), 0);
 }

@@ -157,7 +157,7 @@ impl Shared {
                 _ = interrupted() => Err("interrupted again".to_owned()),
             };
             if let Err(reason) = removed {
-                eprintln!("{}", left_behind(&reason));
+                say(&left_behind(&reason));
             }
             std::process::exit(code);
         });
@@ -172,7 +172,7 @@ impl Drop for Shared {
             remove(&self.store, &self.policies, &touched).await
         });
         if let Err(error) = removed {
-            eprintln!("{}", left_behind(&error));
+            say(&left_behind(&error));
         }
     }
 }
@@ -190,6 +190,12 @@ async fn remove(
     store.remove(&keys).await
 }
 
+/// Also where nobody hears it: the terminal may be gone.
+fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 fn left_behind(reason: &dyn fmt::Display) -> String {
     format!(
         "tidegate: the keys of this run, tidegate:replay:*, could not be removed: {reason}\n\
@@ -205,10 +211,27 @@ async fn interrupted() -> i32 {
     let (Ok(mut interrupt), Ok(mut terminate)) = (interrupt, terminate) else {
         return std::future::pending().await;
     };
+    let mut hangup = if ends_by_hangup() { signal(SignalKind::hangup()).ok() } else { None };
+    let hung_up = async {
+        match &mut hangup {
+            Some(hangup) => hangup.recv().await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
+        _ = hung_up => 129,
         _ = interrupt.recv() => 130,
         _ = terminate.recv() => 143,
     }
+}
+
+/// Whether a closed terminal ends the program: not under `nohup`, which has the signal ignored, and to listen to it
+/// would undo that. Where it cannot be told, nobody listens.
+#[cfg(unix)]
+fn ends_by_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 0)
 }
 
 #[cfg(not(unix))]
