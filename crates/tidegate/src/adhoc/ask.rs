@@ -36,8 +36,10 @@ impl Together {
 
 /// A store that also keeps keys whose figures come with each check: any number of them, none said beforehand.
 ///
-/// A key that comes with other figures than before is carried over, what was used staying used: the time since its
-/// last charge counts at the slower of both rates, for nobody knows when the figures changed. A peek keeps nothing.
+/// A key that comes with other figures than before is carried over by the first check with a cost above 0, admitted or
+/// not. What is left of it is kept, cut to the new capacity, and a key that is full stays full; so figures with a smaller
+/// capacity in between may make one full that was not. The time since its last charge counts at the slower of both rates,
+/// for nobody knows when the figures changed.
 pub trait AdHoc: Store {
     /// Decides checks that are independent of one another, in order.
     fn check_ad_hoc(&self, now: Timestamp, checks: &[AdHocCheck<'_>]) -> Self::Answers;

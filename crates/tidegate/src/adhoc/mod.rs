@@ -32,8 +32,10 @@ use shard::{Bounds, NoRoom, Shard, Touch};
 /// without allocation, lets go what is as new, and is bounded by `max_keys`. A key takes 56 bytes and the room
 /// its table keeps free.
 ///
-/// A key that comes with other figures than before is carried over, what was used staying used: the time since
-/// its last charge counts at the slower of both rates, for nobody knows when the figures changed.
+/// A key that comes with other figures than before is carried over by the first check with a cost above 0, admitted or
+/// not. What is left of it is kept, cut to the new capacity, and a key that is full stays full; so figures with a smaller
+/// capacity in between may make one full that was not. The time since its last charge counts at the slower of both
+/// rates, for nobody knows when the figures changed.
 ///
 /// ```
 /// use tidegate::{AdHocLimit, AdHocStore, Cost, Rate, Timestamp};

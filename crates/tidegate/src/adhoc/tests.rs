@@ -58,7 +58,7 @@ fn other_figures_keep_what_was_used() {
 }
 
 #[test]
-fn neither_a_change_of_figures_nor_one_back_mints_tokens() {
+fn charges_under_figures_that_take_turns_add_up() {
     let store = AdHocStore::default();
     let [one, other] = [8, 16].map(|burst| AdHocLimit::gcra(Rate::per_hour(1), burst));
     let mut passed = 0;
@@ -67,6 +67,16 @@ fn neither_a_change_of_figures_nor_one_back_mints_tokens() {
         passed += u32::from(store.check(at(NOW), b"k", limit, Cost::ONE).is_allowed());
     }
     assert_eq!(passed, 8);
+}
+
+#[test]
+fn what_a_smaller_capacity_cuts_to_full_is_full_under_a_larger_one() {
+    let store = AdHocStore::default();
+    let [wide, tight] = [1_000, 100].map(|burst| AdHocLimit::gcra(Rate::per_hour(1), burst));
+    assert_eq!(store.check(at(NOW), b"k", &wide, cost(900)).remaining(), 100);
+    let refused = store.check(at(NOW), b"k", &tight, cost(101));
+    assert_eq!((refused.is_allowed(), refused.remaining()), (false, 100));
+    assert_eq!(store.check(at(NOW), b"k", &wide, Cost::ONE).remaining(), 999);
 }
 
 #[test]
