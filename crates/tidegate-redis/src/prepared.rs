@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tidegate::{ActivePolicy, AdHocLimit, Algorithm, Plan, Policy};
 
 use crate::record::{Tag, double, doubles, name_hash, width};
-use crate::script::Swift;
+use crate::script::{Swift, most_counted};
 
 /// The name of the one limit that figures which come with a check are.
 const AD_HOC: &str = "ad hoc";
@@ -73,7 +73,6 @@ fn figures(plan: &Plan, logs: usize) -> Vec<u8> {
     doubles(&[double(8 * width(plan) as u64)], &mut out);
     for limit in plan.limits() {
         let capacity = double(limit.capacity().get());
-        let most = double(limit.capacity().get() + limit.capacity().max(limit.debt()).get());
         let window = limit.window().map_or(0.0, |window| double(window.as_micros()));
         match limit.algorithm() {
             Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
@@ -83,15 +82,15 @@ fn figures(plan: &Plan, logs: usize) -> Vec<u8> {
             }
             Algorithm::FixedWindow => {
                 out.push(b'f');
-                doubles(&[capacity, window], &mut out);
+                doubles(&[capacity, window, most_counted(limit)], &mut out);
             }
             Algorithm::SlidingWindowLog => {
                 out.push(b'l');
-                doubles(&[capacity, window], &mut out);
+                doubles(&[capacity, window, most_counted(limit)], &mut out);
             }
             Algorithm::SlidingWindowCounter => {
                 out.push(b'c');
-                doubles(&[capacity, window, most], &mut out);
+                doubles(&[capacity, window, most_counted(limit)], &mut out);
             }
         }
     }

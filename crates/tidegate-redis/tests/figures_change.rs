@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tidegate::clock::ManualClock;
 use tidegate::{
-    Cost, Decision, KeyState, Limit, Limiter, Period, Plan, Policy, PolicyHandle, Rate, Timestamp, Units,
+    Asked, Cost, Decision, KeyState, Limit, Limiter, Period, Plan, Policy, PolicyHandle, Rate, Timestamp,
+    Units,
 };
 use tidegate_core::Since;
 use tidegate_redis::RedisStore;
@@ -24,7 +25,7 @@ fn figures() -> Vec<Figures> {
     let second = Period::SECOND;
     let log = |limit: u32, window| Limit::sliding_window_log(limit, window).unwrap();
     let slow = Rate::new(1, Period::from_secs(7).unwrap());
-    vec![
+    let ordinary = vec![
         vec![("a", Limit::token_bucket(10, Rate::per_second(3)))],
         vec![("a", Limit::token_bucket(4, Rate::per_minute(100)))],
         vec![("a", Limit::token_bucket(20, slow)), ("b", Limit::fixed_window(8, second))],
@@ -37,6 +38,33 @@ fn figures() -> Vec<Figures> {
             ("l", log(2, second)),
             ("m", log(8, Period::MINUTE)),
         ],
+    ];
+    let each_lowered = [None, Some(0), Some(2)].into_iter().flat_map(|debt| {
+        let capacities = if debt.is_none() { vec![10, 1, 0] } else { vec![0] };
+        capacities.into_iter().flat_map(move |capacity| {
+            one_of_each(capacity).map(|(name, limit)| match debt {
+                None => vec![(name, limit)],
+                Some(debt) => vec![(name, limit.with_debt(debt).unwrap())],
+            })
+        })
+    });
+    ordinary
+        .into_iter()
+        .chain(each_lowered)
+        .chain([one_of_each(10).to_vec(), one_of_each(0).to_vec()])
+        .collect()
+}
+
+/// A limit of this many for each algorithm.
+fn one_of_each(capacity: u32) -> [(&'static str, Limit); 6] {
+    let (rate, minute) = (Rate::per_minute(20), Period::MINUTE);
+    [
+        ("bucket", Limit::token_bucket(capacity, rate)),
+        ("gcra", Limit::gcra(rate, capacity)),
+        ("leaky", Limit::leaky_bucket(capacity, rate).unwrap()),
+        ("fixed", Limit::fixed_window(capacity, minute)),
+        ("log", Limit::sliding_window_log(capacity, minute).unwrap()),
+        ("counter", Limit::sliding_window_counter(capacity, minute)),
     ]
 }
 
@@ -116,6 +144,7 @@ impl Model {
 fn steps() -> impl Strategy<Value = Vec<(i64, Step)>> {
     let step = prop_oneof![
         5 => (0..2_u8, 0..5_u32).prop_map(|(key, cost)| Step::Check(key, cost)),
+        2 => (0..2_u8).prop_map(|key| Step::Check(key, 0)),
         1 => (0..2_u8, 0..5_u32).prop_map(|(key, most)| Step::UpTo(key, most)),
         1 => (0..2_u8, 0..9_u32).prop_map(|(key, units)| Step::Penalize(key, units)),
         1 => (0..2_u8, 0..9_u32).prop_map(|(key, units)| Step::Credit(key, units)),
@@ -158,4 +187,43 @@ fn what_was_used_stays_used_whatever_the_figures_become() {
         Ok(())
     });
     verdict.unwrap();
+}
+
+/// What was counted under a limit that is 0 by now counts as nothing unless there may be debt: by each of the scripts
+/// that decide, as by the arithmetic.
+#[tokio::test]
+async fn a_look_under_a_limit_lowered_to_nothing_is_answered() {
+    let server = Server::start(Program::Redis7);
+    let at = Timestamp::from_micros(1_700_000_000_000_000).unwrap();
+    for ((name, ten), (_, none)) in one_of_each(10).into_iter().zip(one_of_each(0)) {
+        for debt in [0_u32, 3] {
+            let none = none.with_debt(debt).unwrap();
+            let store = shared::store(&server.url()).open().await.unwrap();
+            let open = policy(&vec![(name, ten)]);
+            let limiter = Limiter::builder(open).store(store).clock(ManualClock::new(at)).build();
+            let api = limiter.policy("api").unwrap();
+            let (before, after) = (Plan::single(ten), Plan::single(none));
+            let mut state = KeyState::new(&before);
+            assert!(before.check(&mut state, at, Cost::from(5_u32)).is_allowed());
+            let mut state = after.carry_over(&before, &state, &[Some(0)], Since::Unknown(at));
+            let refused = judged::answer(&after.check(&mut state, at, Cost::ONE));
+            let looked = judged::answer(&after.peek(&state, at));
+            for key in ["ann", "bob"] {
+                assert!(api.check_at(key, 5_u32, at).await.unwrap().is_allowed());
+            }
+            limiter.reload(policy(&vec![(name, none)])).unwrap();
+            for key in ["ann", "bob"] {
+                assert_eq!(judged::answer(&api.check_at(key, 1_u32, at).await.unwrap()), refused, "{name}");
+            }
+            let asked =
+                ["ann", "bob"].map(|key| Asked { policy: &api, key: key.as_bytes(), cost: Cost::PEEK });
+            let mut found = vec![api.peek_at("ann", at).await.unwrap()];
+            found.extend(limiter.check_all_at(&asked, at).await.unwrap());
+            for keys in [["ann", "bob"], ["ann", "ann"]] {
+                found.extend(api.check_batch_at(&keys, Cost::PEEK, at).await.into_iter().map(Result::unwrap));
+            }
+            let found: Vec<_> = found.iter().map(judged::answer).collect();
+            assert_eq!(found, vec![looked; 7], "{name} with a debt of {debt}");
+        }
+    }
 }

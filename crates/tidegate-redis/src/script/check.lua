@@ -87,8 +87,8 @@ local function look(name, tag, figures)
       n = n + 2
       here = q
     else
-      local limit, W
-      limit, W, p = unpack_('>dd', figures, p + 1)
+      local limit, W, most -- the most that a count weighs, whatever was counted under other figures
+      limit, W, most, p = unpack_('>ddd', figures, p + 1)
       if kind == 102 then -- f, a fixed window
         local count, elapsed = 0, t % W
         if kept then
@@ -98,11 +98,9 @@ local function look(name, tag, figures)
         n = n + 1
         h[n] = count
         s.more[#s.more + 1] = n
-        here = limit - count
+        here = limit - (count > most and most or count)
         if W - elapsed > ends then ends = W - elapsed end
-      elseif kind == 99 then -- c, a counter: then the most that a count weighs
-        local most
-        most, p = unpack_('>d', figures, p)
+      elseif kind == 99 then -- c, a counter
         local previous, count, elapsed = 0, 0, t % W
         if kept then
           previous, count, at = unpack_('>dd', kept, at)
@@ -127,7 +125,7 @@ local function look(name, tag, figures)
         if kept then total, head, length, slots, at = unpack_('>dddd', kept, at) end
         local log = record.logs and record.logs[#s.logs + 1]
           or {record = record, start = size, total = total, head = head, length = length, slots = slots}
-        log.limit, log.window, log.field = limit, W, n + 1
+        log.limit, log.window, log.most, log.field = limit, W, most, n + 1
         size = size + 16 * slots
         h[n + 1], h[n + 2], h[n + 3], h[n + 4] = total, head, length, slots
         n = n + 4
@@ -149,7 +147,8 @@ local function look(name, tag, figures)
     if not is_ring(log) then return {foreign = true} end
     bring_up(log, t)
     if record.broken then return {foreign = true} end
-    local here = log.limit - (log.total - log.base)
+    local used = log.total - log.base
+    local here = log.limit - (used > log.most and log.most or used)
     if here < room then room = here end
   end
   s.room, s.ends = room, ends

@@ -13,7 +13,14 @@ pub(crate) use read::{read, was_read};
 pub(crate) use swap::{Swap, swap};
 pub(crate) use swift::Swift;
 
+use tidegate::Limit;
+
 use crate::record::double;
+
+/// The most that a window's count weighs, however many were counted under other figures.
+pub(crate) fn most_counted(limit: &Limit) -> f64 {
+    double(limit.capacity().get() + limit.capacity().max(limit.debt()).get())
+}
 
 /// How long records live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

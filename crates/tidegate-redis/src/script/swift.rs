@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use tidegate::{Algorithm, Limit, Plan};
 
 use super::written::{Checks, source};
-use super::{Ask, Call, Item, Lives, Script, Told};
+use super::{Ask, Call, Item, Lives, Script, Told, most_counted};
 use crate::record::{double, doubles, width};
 
 /// The script for a plan, and the plan's figures as it reads them.
@@ -110,11 +110,7 @@ fn of_limit(limit: &Limit) -> Vec<f64> {
         return vec![capacity, double(amount / period), double(amount % period), double(period)];
     }
     let window = limit.window().map_or(0.0, |window| double(window.as_micros()));
-    if kind(limit) == Some('c') {
-        let most = limit.capacity().get() + limit.capacity().max(limit.debt()).get();
-        return vec![capacity, window, double(most)];
-    }
-    vec![capacity, window]
+    vec![capacity, window, most_counted(limit)]
 }
 
 #[cfg(test)]

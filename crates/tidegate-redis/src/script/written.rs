@@ -60,13 +60,13 @@ const BUCKET: Part = Part {
 };
 
 const FIXED: Part = Part {
-    figures: "L#,W#",
+    figures: "L#,W#,M#",
     fields: "n#",
     untouched: "0",
     hold: "
     local e# = t % W#
     if last < t - e# then n# = 0 end
-    room = L# - n#",
+    room = L# - (n# > M# and M# or n#)",
     charge: "n# = n# + cost",
     ends: "W# - e#",
 };
