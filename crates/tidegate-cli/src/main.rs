@@ -7,6 +7,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use tidegate_cli::{Failure, compare, convert, replay, serve, validate};
 
+/// Each answer is made of many small pieces that live for microseconds, which this one is faster at than the system's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const HELP: &str = "\
 Examples:
   tidegate serve                                      decide over HTTP, on 127.0.0.1:8080
