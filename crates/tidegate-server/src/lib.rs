@@ -9,6 +9,7 @@ mod app;
 pub mod config;
 mod envoy;
 mod forward_auth;
+mod gathered;
 pub mod grpc;
 pub mod http;
 mod listen;

@@ -12,6 +12,8 @@ use prost::Message;
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::gathered::Gathered;
+
 /// Bytes before each message: whether it is compressed, and its length.
 const HEAD: usize = 5;
 
@@ -82,28 +84,22 @@ fn length([compressed, length @ ..]: [u8; HEAD], most: usize) -> Result<usize, S
     Ok(length)
 }
 
-/// Gathers all bytes of a call. Most come as one frame, which is not copied; what it takes is bounded by what has
-/// arrived.
+/// Gathers all bytes of a call.
 async fn collect<B: HttpBody<Data = Bytes> + Unpin>(mut body: B, most: usize) -> Result<Bytes, Status> {
-    let mut first = Bytes::new();
-    let mut all = Vec::new();
+    let mut gathered = Gathered::default();
     while !body.is_end_stream() {
         let Some(frame) = body.frame().await else { break };
         let frame = frame.map_err(|_| Status::cancelled("the call broke off"))?;
         let Ok(data) = frame.into_data() else { continue };
-        match (first.is_empty(), all.is_empty()) {
-            (true, _) => first = data,
-            (false, true) => all = [&first[..], &data[..]].concat(),
-            (false, false) => all.extend_from_slice(&data),
-        }
-        let arrived = if all.is_empty() { &first[..] } else { &all };
+        gathered.push(data);
+        let arrived = gathered.as_slice();
         // One that is too long is refused before it has come.
         let Some(head) = arrived.first_chunk() else { continue };
         if arrived.len() > HEAD + length(*head, most)? {
             return Err(Status::internal("more than one message (the call takes one)"));
         }
     }
-    Ok(if all.is_empty() { first } else { all.into() })
+    Ok(gathered.into_bytes())
 }
 
 /// The answer to a call: one message, and that all went well.

@@ -14,6 +14,7 @@ use tidegate::Wait;
 use super::decode::shown;
 use super::problem::{Problem, ProblemKind};
 use crate::app::App;
+use crate::gathered::Gathered;
 
 /// A body of one check or adjustment has at most this many bytes.
 pub(super) const MOST_BYTES: usize = 64 << 10;
@@ -72,27 +73,19 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Gathers a body. What it takes is bounded by what has arrived, whatever was declared.
 async fn collect(mut body: Body, most: usize) -> Result<Bytes, Problem> {
-    let mut first = Bytes::new();
-    let mut all = Vec::new();
+    let mut gathered = Gathered::default();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             let detail = format!("the body broke off: {error} (send the whole of it)");
             Problem::new(ProblemKind::InvalidRequest, detail)
         })?;
         let Ok(data) = frame.into_data() else { continue };
-        if first.len().max(all.len()) + data.len() > most {
+        if gathered.as_slice().len() + data.len() > most {
             return Err(too_large(most));
         }
-        if first.is_empty() && all.is_empty() {
-            first = data;
-            continue;
-        }
-        if all.is_empty() {
-            all.extend_from_slice(&first);
-        }
-        all.extend_from_slice(&data);
+        gathered.push(data);
     }
-    Ok(if all.is_empty() { first } else { Bytes::from(all) })
+    Ok(gathered.into_bytes())
 }
 
 fn too_large(most: usize) -> Problem {

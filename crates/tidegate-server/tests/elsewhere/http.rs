@@ -10,12 +10,13 @@ use serde_json::Value;
 use tidegate::clock::ManualClock;
 use tidegate::store::StoreErrorKind;
 use tidegate_server::grpc::messages::{RateLimitDescriptor, RateLimitOverride, RateLimitRequest, Unit};
-use tidegate_server::{App, grpc};
+use tidegate_server::{App, Stopped, grpc};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tonic::Code;
 use tower::ServiceExt as _;
 
-use crate::grpc_client::{connect, descriptor};
+use crate::grpc_client::{Client, connect, descriptor};
 use crate::{TOKEN, app};
 
 async fn send(app: &Arc<App>, request: Request<Body>) -> (http::response::Parts, String) {
@@ -36,6 +37,15 @@ fn post(path: &str, body: &str) -> Request<Body> {
 
 fn get(path: &str) -> Request<Body> {
     Request::get(path).header("x-api-key", "k").body(Body::empty()).unwrap()
+}
+
+/// The gRPC door of this server, open, and a client at it.
+async fn grpc_door(app: Arc<App>) -> (JoinHandle<Stopped>, Client) {
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let door = grpc::serve(listener, Arc::clone(&app), Duration::from_secs(1), std::future::pending());
+    let serving = tokio::spawn(door);
+    (serving, connect(address, ManualClock::default(), app).await)
 }
 
 fn json(body: &str) -> Value {
@@ -162,11 +172,7 @@ fn forced(user: &str, hits: u64) -> RateLimitDescriptor {
 #[tokio::test]
 async fn envoy_waits_for_the_store_and_is_told_when_it_is_down() {
     let (remote, app) = app();
-    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let door = grpc::serve(listener, Arc::clone(&app), Duration::from_secs(1), std::future::pending());
-    let serving = tokio::spawn(door);
-    let client = connect(address, ManualClock::default(), app).await;
+    let (serving, client) = grpc_door(app).await;
     let asked = descriptor(&[("user", "ann")]);
     assert_eq!(client.descriptors(std::slice::from_ref(&asked)).await.statuses[0].limit_remaining, 4);
     remote.fail(true);
@@ -220,11 +226,7 @@ async fn envoy_waits_for_the_store_and_is_told_when_it_is_down() {
 #[tokio::test]
 async fn a_shadow_whose_store_has_no_answer_is_nobodys_trouble() {
     let (remote, app) = app();
-    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let door = grpc::serve(listener, Arc::clone(&app), Duration::from_secs(1), std::future::pending());
-    let serving = tokio::spawn(door);
-    let client = connect(address, ManualClock::default(), app).await;
+    let (serving, client) = grpc_door(app).await;
     let asked = ["user", "dark", "dark_forced"].map(|key| descriptor(&[(key, "ann")]));
     let told = async || {
         let statuses = client.descriptors(&asked).await.statuses;
