@@ -1,21 +1,20 @@
 //! The configuration as meant: nothing in it can be wrong.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::num::NonZeroU64;
 use std::path::Path;
 
-use tidegate::{Limit, MemoryStore, OnFull, Policy, PolicySet, Rate};
+use tidegate::{Limit, Policy, PolicySet, Rate};
 
 use super::envoy;
 use super::envoy::ratelimit::Translated;
-use super::errors::{ConfigErrors, Fault, Place, Problems, Site};
+use super::errors::{ConfigErrors, Fault, Place, Problems};
 use super::policies::policy;
 use super::raw::{RawConfig, RawHeaders};
-use super::reader::{At, Cursor};
-use super::remote::{AddressRule, SharedStore, shared_store};
+use super::reader::Cursor;
+use super::remote::AddressRule;
 use super::rules::{self, Gateway};
+use super::store::{StoreKind, StoreSettings, judge, store_settings};
 use super::warnings::Warning;
 use super::yaml::{self, Value};
 use crate::envoy::EnvoyRules;
@@ -48,35 +47,6 @@ pub struct Config {
     envoy: EnvoyRules,
     /// What may surprise in files of other programs.
     remarks: Vec<Warning>,
-}
-
-/// Where state is kept, and its bounds.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StoreSettings {
-    kind: StoreKind,
-    max_keys: Option<u64>,
-    on_full: OnFull,
-    shared: SharedStore,
-}
-
-/// Where state is kept.
-#[derive(Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum StoreKind {
-    /// In this process's memory.
-    #[default]
-    Memory,
-    /// In the Redis or Valkey at this address, which may hold a password.
-    Shared(String),
-}
-
-impl fmt::Debug for StoreKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            StoreKind::Memory => "Memory",
-            StoreKind::Shared(_) => "Shared",
-        })
-    }
 }
 
 /// Which headers tell clients where they stand, and how.
@@ -301,68 +271,6 @@ impl ResetStyle {
     }
 }
 
-impl StoreSettings {
-    /// Where state is kept.
-    pub fn kind(&self) -> &StoreKind {
-        &self.kind
-    }
-
-    /// Settings of the store that several instances share, where state is kept in one.
-    pub fn shared(&self) -> &SharedStore {
-        &self.shared
-    }
-
-    /// The settings that differ from those that a running store was built by, and so wait for the next start: what is
-    /// answered during an outage may change while it runs.
-    pub(crate) fn waiting(&self, built: &StoreSettings) -> Vec<String> {
-        let differ = [
-            ("store", self.kind != built.kind),
-            ("memory.max_keys", self.max_keys != built.max_keys),
-            ("memory.on_full", self.on_full != built.on_full),
-        ];
-        let differ = differ.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned());
-        differ.chain(self.shared.waiting(&built.shared)).collect()
-    }
-
-    /// The same with state kept there.
-    #[must_use]
-    pub fn with_kind(self, kind: StoreKind) -> Self {
-        StoreSettings { kind, ..self }
-    }
-
-    /// At most so many keys are held at once; unbounded if `None`, never 0.
-    pub fn max_keys(&self) -> Option<u64> {
-        self.max_keys
-    }
-
-    /// What happens to new keys when there is no room.
-    pub fn on_full(&self) -> OnFull {
-        self.on_full
-    }
-
-    /// The same with at most so many keys.
-    #[must_use]
-    pub fn with_max_keys(self, keys: NonZeroU64) -> Self {
-        StoreSettings { max_keys: Some(keys.get()), ..self }
-    }
-
-    /// The same with this for new keys when there is no room.
-    #[must_use]
-    pub fn with_on_full(self, on_full: OnFull) -> Self {
-        StoreSettings { on_full, ..self }
-    }
-
-    /// An empty store in memory, of these bounds; it holds as many more keys of `CL.THROTTLE`, and as many whose
-    /// limits Envoy brings along.
-    pub fn memory_store(&self) -> MemoryStore {
-        let builder = MemoryStore::builder().on_full(self.on_full);
-        match self.max_keys {
-            Some(keys) => builder.max_keys(usize::try_from(keys).unwrap_or(usize::MAX)).build(),
-            None => builder.build(),
-        }
-    }
-}
-
 /// The text of a file that is not too large.
 pub(super) fn text_of<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, ConfigErrors> {
     if bytes.len() > MAX_FILE_BYTES {
@@ -380,14 +288,6 @@ pub(super) fn text_of<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, Config
 /// Any address will do: nobody is there who would know better.
 fn any_address(_: &str) -> Result<(), Fault> {
     Ok(())
-}
-
-/// Looks at the store's address. It may hold a password and is not shown.
-fn judge(store: &At<StoreKind>, addresses: AddressRule, problems: &mut Problems) {
-    let StoreKind::Shared(address) = &store.value else { return };
-    if let Err(fault) = addresses(address) {
-        problems.add(&Site { written: None, ..store.site.clone() }, fault);
-    }
 }
 
 fn check(raw: &RawConfig, root: &Cursor<'_>, problems: &mut Problems) -> Option<Config> {
@@ -414,20 +314,6 @@ fn check(raw: &RawConfig, root: &Cursor<'_>, problems: &mut Problems) -> Option<
         headers: raw.headers.as_ref().map(header_settings).unwrap_or_default(),
         remarks: Vec::new(),
     })
-}
-
-fn store_settings(raw: &RawConfig, policies: Option<&PolicySet>, problems: &mut Problems) -> StoreSettings {
-    let memory = raw.memory.as_ref();
-    let shared = match (&raw.policies, policies) {
-        (Some(named), Some(policies)) => shared_store(raw.redis.as_ref(), named, policies, problems),
-        _ => SharedStore::default(),
-    };
-    StoreSettings {
-        shared,
-        kind: raw.store.given().map(|kind| kind.value.clone()).unwrap_or_default(),
-        max_keys: memory.and_then(|memory| memory.max_keys.value()).map(|keys| keys.0),
-        on_full: memory.and_then(|memory| memory.on_full.value()).unwrap_or_default(),
-    }
 }
 
 fn header_settings(raw: &RawHeaders) -> HeaderSettings {

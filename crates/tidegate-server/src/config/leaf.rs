@@ -3,10 +3,11 @@
 use schemars::{Schema, json_schema};
 use tidegate::{Algorithm, OnFull, Period, Rate, Units};
 
-use super::checked::{HeaderFamily, ResetStyle, StoreKind};
+use super::checked::{HeaderFamily, ResetStyle};
 use super::errors::{Fault, quoted, shortened};
 use super::figures::{parse_period, parse_rate, parse_units};
 use super::number::{Number, whole};
+use super::store::StoreKind;
 use super::suggest::one_of;
 use super::yaml::Value;
 

@@ -18,15 +18,14 @@ mod remote;
 mod rules;
 mod schema;
 mod source;
+mod store;
 mod suggest;
 mod time_units;
 mod warnings;
 mod words;
 mod yaml;
 
-pub use checked::{
-    Config, HeaderFamily, HeaderSettings, LoadError, MAX_FILE_BYTES, ResetStyle, StoreKind, StoreSettings,
-};
+pub use checked::{Config, HeaderFamily, HeaderSettings, LoadError, MAX_FILE_BYTES, ResetStyle};
 pub use envoy::{descriptors_in_words, ratelimit};
 pub use errors::{ConfigError, ConfigErrors, Fault, Place};
 pub use figures::{parse_period, parse_rate, parse_units, show_period, show_rate};
@@ -35,6 +34,7 @@ pub(crate) use rules::{DenyStatus, KeyPart, Match, OnMissing, RuleCost};
 pub use rules::{Gateway, Pattern, Rule, TrustedProxies, proxies_in_words, rule_in_words};
 pub use schema::json_schema;
 pub use source::Source;
+pub use store::{StoreKind, StoreSettings};
 pub use warnings::{Severity, Warning, warnings};
 pub use words::{headers_in_words, limit_in_words, rate_in_words, store_in_words};
 

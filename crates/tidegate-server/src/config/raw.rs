@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use tidegate::{Algorithm, OnFull, Period, Rate, Units};
 
-use super::checked::{HeaderFamily, ResetStyle, StoreKind};
+use super::checked::{HeaderFamily, ResetStyle};
 use super::envoy::raw::{RawDomain, read_domains};
 use super::errors::{Fault, Problems, Site};
 use super::leaf::{MaxKeys, Name};
 use super::reader::{At, Cursor, Field, Fields};
 use super::remote::{Label, Layout, OnOutage, RawRedis};
 use super::rules::raw::{RawProxies, RawRule, read_rules};
+use super::store::StoreKind;
 
 /// What Tidegate limits, where it keeps count and how it tells.
 #[derive(Debug, JsonSchema)]

@@ -5,10 +5,11 @@ use std::fmt;
 
 use tidegate::{Algorithm, KeyPattern, Limit, Period, Plan, Policy, Units};
 
-use super::checked::{Config, StoreKind, StoreSettings};
+use super::checked::Config;
 use super::figures::show_period;
 use super::reader::step;
 use super::rules::Gateway;
+use super::store::{StoreKind, StoreSettings};
 use super::words::span;
 
 /// Something in a configuration that is right but may not be what was meant.

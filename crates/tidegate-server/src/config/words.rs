@@ -2,8 +2,9 @@
 
 use tidegate::{Algorithm, Limit, OnFull, Period, Rate, Units};
 
-use super::checked::{HeaderFamily, HeaderSettings, ResetStyle, StoreKind, StoreSettings};
+use super::checked::{HeaderFamily, HeaderSettings, ResetStyle};
 use super::remote::{OnOutage, SharedStore};
+use super::store::{StoreKind, StoreSettings};
 use super::time_units::in_units;
 
 /// What a limit lets pass.
